@@ -35,7 +35,7 @@ static struct {
     pthread_mutex_t            lock;       /* Of everything here */
     ucs_list_link_t            users;      /* uct_varuna_admin_t */
     unsigned                   version;    /* Read without the lock */
-    pid_t                      pid;        /* Of the process that opened an interface last */
+    int                        is_at_exit; /* atexit() was called; in children as well */
     unsigned                   forced;     /* Failovers since the last revoke */
     unsigned                   revokes;
     unsigned                   num_marks;
@@ -245,10 +245,6 @@ static void uct_varuna_admin_at_exit(void)
 {
     uct_varuna_admin_t *user;
 
-    if (getpid() != uct_varuna_admin.pid) {
-        return; /* A child, which has no async thread */
-    }
-
     ucs_list_for_each(user, &uct_varuna_admin.users, list) {
         user->quiesce(user->arg);
     }
@@ -261,11 +257,9 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin)
     admin->failed  = 0;
     memset(admin->links, 0, sizeof(admin->links));
     pthread_mutex_lock(&uct_varuna_admin.lock);
-    if (uct_varuna_admin.pid != getpid()) {
-        if (uct_varuna_admin.pid == 0) {
-            atexit(uct_varuna_admin_at_exit);
-        }
-        uct_varuna_admin.pid = getpid();
+    if (!uct_varuna_admin.is_at_exit) {
+        atexit(uct_varuna_admin_at_exit);
+        uct_varuna_admin.is_at_exit = 1;
     }
     admin->revokes = uct_varuna_admin.revokes;
     ucs_list_add_tail(&uct_varuna_admin.users, &admin->list);
@@ -277,6 +271,21 @@ void uct_varuna_admin_unregister(uct_varuna_admin_t *admin)
     pthread_mutex_lock(&uct_varuna_admin.lock);
     ucs_list_del(&admin->list);
     pthread_mutex_unlock(&uct_varuna_admin.lock);
+}
+
+/* Marks were given to the parent. Its interfaces take no part here, but may be closed: what
+ * is left of the list is valid memory. */
+void uct_varuna_admin_forked(void)
+{
+    uct_varuna_admin_t *user, *tmp;
+
+    pthread_mutex_init(&uct_varuna_admin.lock, NULL);
+    ucs_list_for_each_safe(user, tmp, &uct_varuna_admin.users, list) {
+        ucs_list_del(&user->list);
+        ucs_list_head_init(&user->list);
+    }
+    uct_varuna_admin.forced    = 0;
+    uct_varuna_admin.num_marks = 0;
 }
 
 int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin)

@@ -35,6 +35,9 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin);
 
 void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);
 
+/** In a new child: forget the parent's interfaces and its marks. */
+void uct_varuna_admin_forked(void);
+
 /** @return Nonzero if there are commands that were not obeyed yet. */
 int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin);
 
@@ -65,5 +68,8 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size);
 void uct_varuna_admin_sock_start(const char *dir);
 
 void uct_varuna_admin_sock_stop(void);
+
+/** In a new child: close the parent's socket, and its connections. */
+void uct_varuna_admin_sock_forked(void);
 
 #endif

@@ -327,3 +327,21 @@ void uct_varuna_admin_conns_cleanup(void)
         close(fds[num_fds]);
     }
 }
+
+void uct_varuna_admin_conns_forked(void)
+{
+    uct_varuna_admin_conn_t *conn;
+
+    pthread_mutex_init(&uct_varuna_admin_conns.lock, NULL);
+    if (!uct_varuna_admin_conns.is_initialized) {
+        return;
+    }
+
+    uct_varuna_admin_conn_for_each(conn) {
+        if (conn->fd != -1) {
+            close(conn->fd);
+        }
+    }
+    uct_varuna_admin_conns.num_conns      = 0;
+    uct_varuna_admin_conns.is_initialized = 0;
+}

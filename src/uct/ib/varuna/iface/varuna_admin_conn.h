@@ -26,4 +26,7 @@ void uct_varuna_admin_conn_accept(int fd, ucs_event_set_types_t events,
  *  the socket still open. Main thread. */
 void uct_varuna_admin_conns_cleanup(void);
 
+/** In a new child: the connections are the parent's. */
+void uct_varuna_admin_conns_forked(void);
+
 #endif

@@ -35,7 +35,6 @@ static struct {
     pthread_mutex_t            lock;   /* Of all; handlers don't take it */
     unsigned                   users;
     int                        fd;
-    pid_t                      pid;    /* A child does not own the socket */
     char                       path[UCT_VARUNA_ADMIN_PATH_MAX];
     struct stat                st;     /* Of the path */
 } uct_varuna_admin_sock = {
@@ -200,8 +199,7 @@ static void uct_varuna_admin_sock_open(const char *option)
         return;
     }
 
-    uct_varuna_admin_sock.fd  = fd;
-    uct_varuna_admin_sock.pid = getpid();
+    uct_varuna_admin_sock.fd = fd;
 }
 
 void uct_varuna_admin_sock_start(const char *dir)
@@ -213,18 +211,28 @@ void uct_varuna_admin_sock_start(const char *dir)
     pthread_mutex_unlock(&uct_varuna_admin_sock.lock);
 }
 
+/* Without users in a child that closes what it has inherited */
 void uct_varuna_admin_sock_stop(void)
 {
     pthread_mutex_lock(&uct_varuna_admin_sock.lock);
-    if ((--uct_varuna_admin_sock.users == 0) &&
+    if ((uct_varuna_admin_sock.users > 0) && (--uct_varuna_admin_sock.users == 0) &&
         (uct_varuna_admin_sock.fd != -1)) {
         ucs_async_remove_handler(uct_varuna_admin_sock.fd, 1);
         uct_varuna_admin_conns_cleanup();
         close(uct_varuna_admin_sock.fd);
-        if (uct_varuna_admin_sock.pid == getpid()) {
-            uct_varuna_admin_sock_unlink();
-        }
+        uct_varuna_admin_sock_unlink();
         uct_varuna_admin_sock.fd = -1;
     }
     pthread_mutex_unlock(&uct_varuna_admin_sock.lock);
+}
+
+void uct_varuna_admin_sock_forked(void)
+{
+    pthread_mutex_init(&uct_varuna_admin_sock.lock, NULL);
+    uct_varuna_admin_sock.users = 0;
+    if (uct_varuna_admin_sock.fd != -1) {
+        close(uct_varuna_admin_sock.fd); /* Or clients would wait for us */
+        uct_varuna_admin_sock.fd = -1;
+    }
+    uct_varuna_admin_conns_forked();
 }

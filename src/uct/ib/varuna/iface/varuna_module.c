@@ -9,6 +9,7 @@
 #  include "config.h"
 #endif
 
+#include "varuna_fork.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 
@@ -108,6 +109,7 @@ UCS_F_CTOR static void uct_varuna_init(void)
         return;
     }
 
+    uct_varuna_fork_init();
     uct_component_register(&uct_varuna_component);
     uct_tl_register(&uct_varuna_component, &UCT_TL_NAME(rc_varuna));
     uct_varuna_is_registered = 1;

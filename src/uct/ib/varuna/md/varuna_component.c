@@ -11,6 +11,7 @@
 #include "varuna_component.h"
 #include "varuna_md_open.h"
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
+#include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/debug/log.h>
@@ -73,6 +74,10 @@ uct_varuna_query_md_resources(uct_component_t *component UCS_V_UNUSED,
     uct_component_attr_t attr;
     uct_component_h ib;
 
+    if (uct_varuna_ucx_fork_renew() != UCS_OK) {
+        return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+    }
+
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT;
     if ((uct_varuna_inner_component(&ib) != UCS_OK) ||
         (uct_component_query(ib, &attr) != UCS_OK) ||
@@ -98,6 +103,7 @@ static ucs_status_t
 uct_varuna_md_open(uct_component_t *component, const char *md_name,
                    const uct_md_config_t *config, uct_md_h *md_p)
 {
+    uct_varuna_md_t *md;
     uct_component_h ib;
     ucs_status_t status;
 
@@ -112,8 +118,10 @@ uct_varuna_md_open(uct_component_t *component, const char *md_name,
                                                  uct_varuna_md_config_t),
                                   md_p);
     if (status == UCS_OK) {
-        ucs_derived_of(*md_p, uct_varuna_md_t)->is_dead =
-                uct_varuna_mlx5_is_md_dead;
+        uct_varuna_ucx_fork_get();
+        md                = ucs_derived_of(*md_p, uct_varuna_md_t);
+        md->is_dead       = uct_varuna_mlx5_is_md_dead;
+        md->rests_at_fork = 1;
     }
     return status;
 }

@@ -65,6 +65,7 @@ struct uct_varuna_md {
     } return_policy;                      /* From the file of links */
     uct_varuna_atomic_mode_t   atomic_mode;
     uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs never die */
+    int                        rests_at_fork; /* It has called uct_varuna_ucx_fork_get() */
     void                       *spare_page; /* What spares have registered */
     pthread_mutex_t            lock;      /* Protects the tree of regions, and
                                              making spares */

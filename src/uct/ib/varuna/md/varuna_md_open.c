@@ -13,6 +13,7 @@
 #include "varuna_md_dead.h"
 #include "varuna_mem.h"
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
+#include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/core/varuna_links_file.h>
 #include <uct/ib/varuna/core/varuna_memtype.h>
@@ -118,6 +119,9 @@ static void uct_varuna_md_close(uct_md_h tl_md)
         md->nics[nic].is_link = 0;
     }
     uct_varuna_nics_close_unused(md->nics, md->num_nics);
+    if (md->rests_at_fork) {
+        uct_varuna_ucx_fork_put();
+    }
     pthread_mutex_destroy(&md->lock);
     ucs_free(md);
 }

@@ -12,6 +12,8 @@
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
+#include <ucs/algorithm/crc.h>
+#include <ucs/arch/atomic.h>
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -386,22 +388,21 @@ ucs_status_t uct_varuna_nics_add_missing(uct_varuna_nic_t **nics_p,
     return UCS_OK;
 }
 
-/* Every memory domain of a process has the same names: one warning for each is enough. */
+/* Every memory domain of a process has the same names: one warning for each is enough.
+ * Without a lock, which a forked process might find held. */
 static int uct_varuna_nics_is_news(const char *name)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static char known[UCT_VARUNA_MAX_LINKS][UCT_DEVICE_NAME_MAX];
-    static unsigned num_known = 0;
+    static uint64_t known[UCT_VARUNA_MAX_LINKS]; /* Hashes of names; 0: none */
+    uint64_t hash = ucs_crc32(1, name, strlen(name)) + 1ul, old = 0;
     unsigned i;
 
-    pthread_mutex_lock(&lock);
-    for (i = 0; (i < num_known) && strcmp(known[i], name); ++i);
-    if ((i == num_known) && (num_known < UCT_VARUNA_MAX_LINKS)) {
-        ucs_strncpy_zero(known[num_known++], name, sizeof(known[0]));
-        i = UCT_VARUNA_MAX_LINKS;
+    for (i = 0; (i < UCT_VARUNA_MAX_LINKS) && (old != hash); ++i) {
+        old = ucs_atomic_cswap64(&known[i], 0, hash);
+        if (old == 0) {
+            return 1;
+        }
     }
-    pthread_mutex_unlock(&lock);
-    return i == UCT_VARUNA_MAX_LINKS;
+    return 0;
 }
 
 /* No NIC has this name. */

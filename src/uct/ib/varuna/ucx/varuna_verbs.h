@@ -57,4 +57,7 @@ void uct_varuna_verbs_guard(uct_iface_h iface);
 ucs_status_t uct_varuna_verbs_flush(uct_ep_h ep, uct_completion_t *comp,
                                     unsigned *num_psns_p);
 
+/** In a new child: completions that were copied are the parent's. */
+void uct_varuna_verbs_fence_forked(void);
+
 #endif

@@ -293,3 +293,10 @@ void uct_varuna_verbs_guard(uct_iface_h tl_iface)
                uct_varuna_verbs_fences.inner.super.handle_failure);
     iface->ops = &ops->super;
 }
+
+void uct_varuna_verbs_fence_forked(void)
+{
+    pthread_mutex_init(&uct_varuna_verbs_fences.lock, NULL);
+    ucs_list_head_init(&uct_varuna_verbs_fences.copies);
+    uct_varuna_verbs_fences.num_copies = 0;
+}

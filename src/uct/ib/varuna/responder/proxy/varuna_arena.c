@@ -105,8 +105,8 @@ ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena)
 void uct_varuna_arena_put(void)
 {
     pthread_mutex_lock(&uct_varuna_arena.lock);
-    ucs_assert(uct_varuna_arena.refcount > 0);
-    if (--uct_varuna_arena.refcount == 0) {
+    /* A child may close what it has inherited */
+    if ((uct_varuna_arena.refcount > 0) && (--uct_varuna_arena.refcount == 0)) {
         ucs_free(uct_varuna_arena.memory.marks);
         ucs_free(uct_varuna_arena.memory.slots);
         memset(&uct_varuna_arena.memory, 0, sizeof(uct_varuna_arena.memory));
@@ -241,4 +241,12 @@ int rc_varuna_atomic_read(const volatile void *address, unsigned width,
 
     *value_p = result;
     return 0;
+}
+
+/* The memory stays: the parent has registered it, so it may not even be mapped here */
+void uct_varuna_arena_forked(void)
+{
+    pthread_mutex_init(&uct_varuna_arena.lock, NULL);
+    uct_varuna_arena.refcount = 0;
+    memset(&uct_varuna_arena.memory, 0, sizeof(uct_varuna_arena.memory));
 }

@@ -22,6 +22,9 @@ ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena);
 /** Release a reference; the last one frees it. */
 void uct_varuna_arena_put(void);
 
+/** In a new child: the arena is the parent's. */
+void uct_varuna_arena_forked(void);
+
 /**
  * Take a block of UCT_VARUNA_SLOT_BLOCK slots. The marks of all are PENDING, with
  * generations that they have not had in this process.

@@ -270,3 +270,9 @@ int uct_varuna_fault_run(uint64_t addr, void (*func)(void *arg), void *arg)
     uct_varuna_fault_access = NULL;
     return 0;
 }
+
+void uct_varuna_fault_forked(void)
+{
+    pthread_mutex_init(&uct_varuna_fault_lock, NULL);
+    uct_varuna_fault_access = NULL;
+}

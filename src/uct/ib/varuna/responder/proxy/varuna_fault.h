@@ -26,6 +26,9 @@
  *  calls. Any thread. */
 void uct_varuna_fault_init(void);
 
+/** In a new child: the handlers are installed there as well. */
+void uct_varuna_fault_forked(void);
+
 /**
  * Call @a func, which takes no lock, calls no other function, and accesses one word of 4 or 8
  * bytes at @a addr.

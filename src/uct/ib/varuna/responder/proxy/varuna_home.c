@@ -202,3 +202,16 @@ int uct_varuna_home_rest(uct_varuna_home_member_t *member)
     pthread_mutex_unlock(&uct_varuna_home.lock);
     return settled;
 }
+
+/* Epochs continue: a peer may know one of the parent's. A member may leave later. */
+void uct_varuna_home_forked(void)
+{
+    uct_varuna_home_member_t *member, *tmp;
+
+    pthread_mutex_init(&uct_varuna_home.lock, NULL);
+    ucs_list_for_each_safe(member, tmp, &uct_varuna_home.members, list) {
+        ucs_list_del(&member->list);
+        ucs_list_head_init(&member->list);
+    }
+    uct_varuna_home.name.nic = UCT_VARUNA_HOME_NONE;
+}

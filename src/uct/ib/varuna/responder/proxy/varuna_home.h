@@ -71,6 +71,9 @@ int uct_varuna_home_report(uct_varuna_home_member_t *member, uint8_t good_map,
  *  @return Nonzero if it was the last one, so that there is a new name. */
 int uct_varuna_home_rest(uct_varuna_home_member_t *member);
 
+/** In a new child: the members are the parent's. */
+void uct_varuna_home_forked(void);
+
 /** @return Zero while it must leave a NIC. Without the lock, so for a look only. */
 static inline int
 uct_varuna_home_is_at_rest(const uct_varuna_home_member_t *member)
