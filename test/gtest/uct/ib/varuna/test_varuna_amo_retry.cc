@@ -51,3 +51,47 @@ UCS_TEST_F(test_varuna_amo_retry, is_asked_after_a_recovery) {
     EXPECT_FALSE(is_due(GIVE_UP));
     EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
 }
+
+/* A flush that is to wait for the requests on the lane finds no memory: it is tried again */
+UCS_TEST_F(test_varuna_amo_retry, flush_without_memory) {
+    static bool is_short;
+    static ucs_mpool_ops_t mpool_ops = {
+        [](ucs_mpool_t *mp, size_t *size_p, void **chunk_p) {
+            return is_short ? UCS_ERR_NO_MEMORY :
+                   ucs_mpool_chunk_malloc(mp, size_p, chunk_p);
+        },
+        ucs_mpool_chunk_free
+    };
+    uct_varuna_requester_t *requester = host->requester();
+    static uct_completion_t comp; /* Of a request that is unfinished at the end */
+    uct_varuna_req_t *flush;
+    uint32_t num_reqs;
+
+    is_short = false;
+    ucs_mpool_cleanup(&requester->slab_mp, 1);
+    ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->slab_mp, UCT_VARUNA_SLAB_SIZE, 1,
+                                               &mpool_ops, "slab"));
+    open();
+    ASSERT_UCS_OK(put(1));
+    scoped_log_handler log(hide_errors_logger);
+    is_short = true;
+    while (put(2) == UCS_OK);
+    ASSERT_TRUE(ep->hot.reqs.head == NULL);
+
+    flush            = (uct_varuna_req_t*)ucs_mpool_get(&requester->req_mp);
+    flush->user_comp = &comp;
+    comp.count       = 1;
+    comp.func        = [](uct_completion_t*) {};
+    flush->log_sn    = ep->amo.sn;
+    ucs_queue_push(&ep->amo.flushes, &flush->queue);
+    num_reqs = ep->hot.num_reqs;
+    uct_varuna_amo_finish_flushes(ep, UCS_OK);
+    EXPECT_FALSE(ucs_queue_is_empty(&ep->amo.flushes));
+    EXPECT_TRUE(uct_varuna_amo_retry_flushes(ep)) << "it is not tried again";
+    EXPECT_EQ(num_reqs, ep->hot.num_reqs);
+
+    is_short = false;
+    EXPECT_FALSE(uct_varuna_amo_retry_flushes(ep));
+    EXPECT_TRUE(ucs_queue_is_empty(&ep->amo.flushes));
+    EXPECT_EQ(num_reqs + 1, ep->hot.num_reqs);
+}

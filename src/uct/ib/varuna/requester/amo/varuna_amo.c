@@ -208,6 +208,10 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
         waiting = 1;
     }
 
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->amo.flushes))) {
+        waiting |= uct_varuna_amo_retry_flushes(ep);
+    }
+
     return waiting;
 }
 

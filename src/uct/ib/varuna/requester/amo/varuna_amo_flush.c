@@ -72,3 +72,28 @@ void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status)
         uct_invoke_completion(comp, status);
     }
 }
+
+int uct_varuna_amo_retry_flushes(uct_varuna_ep_t *ep)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_req_t *flush;
+
+    while (!ucs_queue_is_empty(&ep->amo.flushes)) {
+        flush = ucs_queue_head_elem_non_empty(&ep->amo.flushes,
+                                              uct_varuna_req_t, queue);
+        if (uct_varuna_amo_is_before(ep, flush)) {
+            return 0;
+        }
+
+        if (!uct_varuna_ep_is_busy(ep)) {
+            uct_varuna_amo_finish_flushes(ep, UCS_OK); /* The user may destroy it */
+            return 0;
+        }
+
+        if (!uct_varuna_amo_move_flush(iface, ep, flush)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}

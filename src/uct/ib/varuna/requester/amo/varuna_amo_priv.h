@@ -73,6 +73,9 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_amo_give_slot(uct_varuna_amo_t *amo)
  *  before it. */
 void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status);
 
+/** Try flushes again for which there was no memory. @return Whether there is still none. */
+int uct_varuna_amo_retry_flushes(uct_varuna_ep_t *ep);
+
 /** @return Nonzero if an action on a word may go on the lane in use. Rule 12: it needs the
  *  home NIC, and an OCCUPY needs a lane that can be fenced. So atomics go by proxy on DC
  *  too. */
