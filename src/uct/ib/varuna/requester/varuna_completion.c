@@ -16,6 +16,7 @@
 #include "varuna_post.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
+#include "varuna_verdict.h"
 
 #include <ucs/debug/memtrack_int.h>
 
@@ -60,6 +61,7 @@ uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     }
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_FIRST) {
+        uct_varuna_ep_note_life(ep);
         ++ep->stats.resumed;
         ep->stats.resume_usec   += ucs_time_to_usec(ucs_get_time() -
                                                     ep->recovery.noticed_at);

@@ -297,7 +297,8 @@ struct uct_varuna_ep {
         uint8_t                from_kind;
         uint8_t                fenced;      /* uct_varuna_fenced_t of the last fence */
         uint8_t                unfenced;    /* The dead lane was left without one. Owner of
-                                               this and the next two: varuna_verdict.c */
+                                               this and the next three: varuna_verdict.c */
+        uint8_t                unproven;    /* ... and the peer has shown no life since */
         uint8_t                left_kind;
         uct_ep_h               left;        /* A lane without a fence, or NULL: kept until
                                                the responder knows, so that nobody is given

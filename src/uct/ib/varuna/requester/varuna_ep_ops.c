@@ -441,6 +441,7 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_post_t why;
+    ucs_status_t status;
 
     UCT_VARUNA_COMPAT_EP_CHECK_PARAM(flags, comp);
     if (ep->hot.state != UCT_VARUNA_EP_ACTIVE) {
@@ -454,7 +455,8 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
         return UCS_OK;
     }
 
-    return uct_varuna_ep_post_probe(ep);
+    status = uct_varuna_ep_post_probe(ep);
+    return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
 }
 
 /* No other lane takes over: the user wants the endpoint to fail, and hears of it

@@ -201,11 +201,7 @@ uct_varuna_req_post_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 
 ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep)
 {
-    ucs_status_t status;
-
-    status = uct_varuna_ep_put_word(ep, 0, ep->remote.logs_addr +
-                                    UCT_VARUNA_LOG_SCRATCH);
-    return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
+    return uct_varuna_ep_put_word(ep, 0, ep->remote.logs_addr + UCT_VARUNA_LOG_SCRATCH);
 }
 
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)

@@ -194,6 +194,7 @@ uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    uct_varuna_ep_note_life(ep);
     ++ep->stats.rebuild_messages;
     uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->learn_home(
             ep, rep->home_nic, rep->home_epoch);

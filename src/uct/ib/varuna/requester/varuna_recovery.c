@@ -191,6 +191,24 @@ int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
+/* If nobody was asked whether the peer lives, and nothing on the new lane will show it, a
+ * write of ours does. @return Whether it is posted, or not needed. */
+static int uct_varuna_ep_check_life(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status;
+
+    if (!ep->recovery.unproven || (ep->hot.num_reqs > 0)) {
+        return 1;
+    }
+
+    status = uct_varuna_ep_post_probe(ep);
+    if (UCS_STATUS_IS_ERR(status) && (status != UCS_ERR_NO_RESOURCE)) {
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+    }
+
+    return !UCS_STATUS_IS_ERR(status);
+}
+
 int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
@@ -206,7 +224,7 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (!uct_varuna_ep_catch_up(ep)) {
+    if (!uct_varuna_ep_check_life(ep) || !uct_varuna_ep_catch_up(ep)) {
         return 1;
     }
 

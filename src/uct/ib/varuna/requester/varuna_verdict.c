@@ -34,6 +34,29 @@ uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)
     return ep->hot.am_seq;
 }
 
+/* @return Whether nothing of the dead lane, which is drained, matters to what follows. Its
+ * writes are in memory; a read changes nothing, and the receiver drops a message that it has
+ * got before. */
+static int uct_varuna_ep_owes_nothing(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_op_kind_t kind;
+    uct_varuna_req_t *req;
+
+    if ((ep->num_writes != ep->num_settled) || (ep->hot.num_amos > 0)) {
+        return 0;
+    }
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        kind = uct_varuna_req_info(req)->kind;
+        if ((kind != UCT_VARUNA_OP_GET) && (kind != UCT_VARUNA_OP_AM) &&
+            (kind != UCT_VARUNA_OP_FLUSH)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
 int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_ctl_fence_req_t req;
@@ -44,7 +67,8 @@ int uct_varuna_ep_step_fence(uct_varuna_ep_t *ep, ucs_time_t now)
                  (ep->next.lane.epoch - 1);
     req.round  = uct_varuna_drain_round(ep, now);
     if ((ep->recovery.dead.kind == UCT_VARUNA_LANE_DC) &&
-        (req.round == UCT_VARUNA_ROUND_EARLY)) {
+        (req.round == UCT_VARUNA_ROUND_EARLY) &&
+        (ep->recovery.stuck || !uct_varuna_ep_owes_nothing(ep))) {
         return 1;
     }
 
@@ -296,6 +320,12 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    uct_varuna_ep_note_life(ep);
+    if (!ep->recovery.stuck && uct_varuna_ep_decide_without_fence(ep)) {
+        uct_varuna_ep_note_life(ep); /* That was the question */
+        return;
+    }
+
     if (ucs_unlikely(ep->recovery.stuck) && !uct_varuna_ep_is_stuck_fenced(ep, rep)) {
         return;
     }
@@ -338,29 +368,6 @@ void uct_varuna_ep_forget_left(uct_varuna_ep_t *ep)
     ep->recovery.left = NULL;
 }
 
-/* @return Whether nothing of the dead lane, which is drained, matters to what follows. Its
- * writes are in memory; a read changes nothing, and the receiver drops a message that it has
- * got before. */
-static int uct_varuna_ep_owes_nothing(const uct_varuna_ep_t *ep)
-{
-    uct_varuna_op_kind_t kind;
-    uct_varuna_req_t *req;
-
-    if ((ep->num_writes != ep->num_settled) || (ep->hot.num_amos > 0)) {
-        return 0;
-    }
-
-    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        kind = uct_varuna_req_info(req)->kind;
-        if ((kind != UCT_VARUNA_OP_GET) && (kind != UCT_VARUNA_OP_AM) &&
-            (kind != UCT_VARUNA_OP_FLUSH)) {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
 int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
 {
     static const uint64_t no_log[UCT_VARUNA_LOG_SIZE];
@@ -372,7 +379,9 @@ int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
     uct_varuna_plan_result_t result;
     ucs_status_t status;
 
-    if (!uct_varuna_ep_owes_nothing(ep)) {
+    /* Of two in a row without any answer, the second one asks whether the peer lives: it
+     * fails after GIVE_UP if not */
+    if (ep->recovery.unproven || !uct_varuna_ep_owes_nothing(ep)) {
         return 0;
     }
 
@@ -383,6 +392,7 @@ int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
 
     uct_varuna_stat_fenced(ep, UCT_VARUNA_FENCED_NOT);
     ep->recovery.unfenced = 1;
+    ep->recovery.unproven = 1;
     if (ep->recovery.dead.kind != UCT_VARUNA_LANE_DC) {
         /* The one before was over when this one was connected */
         uct_varuna_ep_forget_left(ep);

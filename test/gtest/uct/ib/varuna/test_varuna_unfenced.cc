@@ -7,6 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/requester/varuna_completion.h>
+#include <uct/ib/varuna/requester/varuna_drain.h>
 }
 
 class test_varuna_unfenced : public test_varuna_recovery {
@@ -38,6 +39,7 @@ protected:
     void fail(unsigned link = 0)
     {
         link_down(link);
+        lane(link).posted.clear(); /* Nothing of it completes any more */
         step();
         ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
         step();
@@ -89,11 +91,73 @@ UCS_TEST_F(test_varuna_unfenced, messages_and_reads_are_repeated_at_once) {
     EXPECT_EQ(1u, num_read);
 }
 
+/* An endpoint without requests finds out whether its peer lives all the same */
 UCS_TEST_F(test_varuna_unfenced, idle_lane) {
     open();
     fail();
+    lane(1).post_status = UCS_ERR_NO_RESOURCE;
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    lane(1).post_status = UCS_OK;
     step();
     EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    ASSERT_EQ((names{"put"}), ops(lane(1)));
+    EXPECT_EQ(ep->remote.logs_addr + UCT_VARUNA_LOG_SCRATCH, lane(1).posted[0].addr);
+}
+
+/* Nothing has shown that the peer lives since the first failure: it is asked at once */
+UCS_TEST_F(test_varuna_unfenced, peer_without_a_sign_of_life_is_asked) {
+    uint32_t epoch;
+
+    open();
+    read();
+    fail();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    host->sent();
+    link_up(0);
+    fail(1);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    epoch = ep->recovery.dead.epoch;
+    step();
+    EXPECT_EQ(epoch, host->last_sent(UCT_VARUNA_CTL_FENCE_REQ).hdr.epoch);
+    answer_fence(epoch, 0, 0, UCT_VARUNA_ROUND_EARLY);
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state()) << "no time has to pass";
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(0u, ep->stats.fences_lifetime);
+    link_up(1);
+    fail(0);
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state()) << "the answer was a sign of life";
+}
+
+UCS_TEST_F(test_varuna_unfenced, peer_that_does_not_answer_is_given_up) {
+    open();
+    read();
+    fail();
+    step();
+    link_up(0);
+    fail(1);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    step(GIVE_UP * 1.1);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+}
+
+/* A completion on the new lane, or CONNECT_REP, is a sign of life */
+UCS_TEST_F(test_varuna_unfenced, signs_of_life) {
+    open();
+    read();
+    fail();
+    step();
+    EXPECT_TRUE(ep->recovery.unproven);
+    lane(1).complete();
+    EXPECT_FALSE(ep->recovery.unproven);
+    link_up(0);
+    fail(1);
+    step();
+    EXPECT_TRUE(ep->recovery.unproven);
+    connect_rc(0);
+    EXPECT_FALSE(ep->recovery.unproven);
 }
 
 UCS_TEST_F(test_varuna_unfenced, unfinished_put_needs_a_fence) {
@@ -215,10 +279,12 @@ UCS_TEST_F(test_varuna_unfenced, goes_on_in_its_ring) {
         uct_varuna_ep_connect_rc(ep, link % 2, ucs_get_time());
         asked = ep->next.lane.epoch;
         EXPECT_NE(uct_varuna_log_ring(epoch), uct_varuna_log_ring(asked));
+        read();
         fail(link % 2);
         link_up(link % 2);
         step();
         ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+        lane(1 - (link % 2)).complete();
         EXPECT_LT(asked, ep->lane.epoch);
         EXPECT_EQ(uct_varuna_log_ring(epoch), uct_varuna_log_ring(ep->lane.epoch));
     }
