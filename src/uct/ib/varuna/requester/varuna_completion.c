@@ -16,7 +16,6 @@
 #include "varuna_post.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
-#include "varuna_verdict.h"
 
 #include <ucs/debug/memtrack_int.h>
 

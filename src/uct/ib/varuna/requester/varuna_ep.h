@@ -359,6 +359,12 @@ uct_varuna_ep_requester(const uct_varuna_ep_t *ep)
     return ucs_derived_of(ep->super.super.iface, uct_varuna_requester_t);
 }
 
+/** The peer has answered, or its NIC has acknowledged something on the new lane. */
+static inline void uct_varuna_ep_note_life(uct_varuna_ep_t *ep)
+{
+    ep->recovery.unproven = 0;
+}
+
 /** Address of the ring of an incarnation. */
 static inline uint64_t uct_varuna_ep_ring_addr(const uct_varuna_ep_t *ep,
                                                uint32_t epoch)

@@ -15,12 +15,6 @@ uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep);
  * @return Whether that was done. */
 int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep);
 
-/* The peer has answered, or its NIC has acknowledged something on the new lane. */
-static inline void uct_varuna_ep_note_life(uct_varuna_ep_t *ep)
-{
-    ep->recovery.unproven = 0;
-}
-
 /* The responder knows that the lane is over which was left without a fence, or the endpoint
  * ends. */
 void uct_varuna_ep_forget_left(uct_varuna_ep_t *ep);
