@@ -149,12 +149,18 @@ test_fence_no_reset() {
     echo "# fence_no_reset: the old write is over the new one"
 }
 
+# overwrites MISTAKE [idle]: returns 1 if the old write is over the new one
+overwrites() {
+    overwrite "$@"
+    [ "$last" -ne 0 ]
+}
+
 test_never_owes() {
     local last
     overwrite none idle
     [ "$last" -eq 512 ] || fail "without a mistake the old write is over the new one"
-    overwrite never_owes idle
-    [ "$last" -eq 0 ] || fail "never_owes was not found"
+    # Not if the next CONNECT_REQ has ended the old queue pair before
+    shown overwrites never_owes idle || fail "never_owes was not found"
     echo "# never_owes: the old write is over the new one"
 }
 
