@@ -41,7 +41,7 @@ send() {
     esac
 }
 
-# tell NAME COMMAND...: tells it, and waits until that is done
+# tell NAME COMMAND...: sends the command, and waits for the answer
 tell() {
     local count
     count=$(grep -c '^ft: ok' "$1.out") || true

@@ -18,7 +18,7 @@
  *         endpoint is a class of its own
  *   1.18  a device may place data out of order (DDP), interfaces say whether
  *         they reach other nodes; mlx5 is a library of its own
- *   1.19  rkey_unpack takes parameters; ib asks the routing table who is reachable
+ *   1.19  rkey_unpack takes parameters; ib looks for RoCE peers in the routing table
  *   1.20  iface_query_v2, iface_mem_element_pack, ep_get_device_ep
  *   1.21  ep_invalidate takes parameters; mem_elem_pack is an operation of the memory
  *         domain, iface_query_v2 is gone
