@@ -4,9 +4,10 @@
 #
 # usage: counts.sh uct|ucp
 #
-# Prints the number of UCX's own tests in the suites for rc_varuna, for each class, as a
-# table for docs/TESTING.md; test_ucx_suites.sh compares it. RCV_BUILD and RCV_PREFIX
-# are as for run.sh.
+# Prints the number of UCX's own tests in the suites for rc_varuna, for each class: run, run at
+# full length (RCV_UCX_TEST_DIVISOR=1), allowed to skip themselves (with and without DEVX), and
+# run while a link flaps, by default and with RC_VARUNA_LONG=1. test_ucx_suites.sh compares it
+# with counts.uct and counts.ucp. RCV_BUILD and RCV_PREFIX are as for run.sh.
 
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
