@@ -16,7 +16,8 @@
 #
 # Suites in test/long_suites take minutes each, and run only if they are named, or if
 # RC_VARUNA_LONG is set. If no suite is named, the suites in test/beside_suites, which need
-# a processor most of the time, run at the lowest priority, in parallel with the others.
+# a processor most of the time, run at the lowest priority, in parallel with the others, of
+# which two run at a time: they wait a part of the time.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
 # (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta
@@ -53,7 +54,8 @@ limit=${RC_VARUNA_SUITE_TIMEOUT:-3600}
 logs=$build_dir/test-logs
 started=$SECONDS
 
-beside_pid= # The background shell, once it was started
+beside_pid= # The background shells, once they were started
+second_pid=
 
 # make_quietly LOG TARGETS...: runs make in the build directory
 make_quietly() {
@@ -125,15 +127,22 @@ is_beside() {
     grep -qx "$(suite_name "$1")" "$top/test/beside_suites"
 }
 
-# beside PATH...: runs suites in the background, in its own shell
-beside() {
+# take_turns PATH...: runs those suites that no other shell has taken
+take_turns() {
     local path
 
+    for path in "$@"; do
+        if mkdir "$logs/taken/$(suite_name "$path")" 2>/dev/null; then
+            run_suite "$path"
+        fi
+    done
+}
+
+# beside PATH...: runs suites in the background, in its own shell
+beside() {
     prog="test, beside"
     tell_every=60
-    for path in "$@"; do
-        run_suite "$path"
-    done
+    take_turns "$@"
     : >"$logs/beside.ended"
 }
 
@@ -180,34 +189,48 @@ await_beside() {
     [ -e "$logs/beside.ended" ] || die "the background shell has failed"
 }
 
-# end_beside: ends the background shell and all its processes
-end_beside() {
+# end_shells: ends the background shells and all their processes
+end_shells() {
     # shellcheck disable=SC2046 # numbers
-    kill $(tree "$beside_pid") 2>/dev/null || true
+    kill $(tree "$beside_pid") ${second_pid:+$(tree "$second_pid")} 2>/dev/null || true
 }
 
-# run_beside_each_other PATH...: runs all suites, some of them in the background
+# second PATH...: the same with the normal priority
+second() {
+    prog="test, second"
+    take_turns "$@"
+    : >"$logs/second.ended"
+}
+
+# run_beside_each_other PATH...: runs all suites, some of them in the background, and helps
+# with these when the others have ended
 run_beside_each_other() {
-    local path those=() others=()
+    local name path those=() others=()
 
     for path in "$@"; do
-        if is_beside "$path"; then
-            those+=("$path")
-        else
-            others+=("$path")
-        fi
+        is_beside "$path" || others+=("$path")
     done
+    while read -r name; do # The longest ones first
+        for path in "$@"; do
+            [ "$(suite_name "$path")" != "$name" ] || those+=("$path")
+        done
+    done <"$top/test/beside_suites"
 
-    rm -f "$logs"/beside.*
+    rm -rf "$logs"/beside.* "$logs"/second.* "$logs/taken"
+    mkdir "$logs/taken"
+    trap end_shells EXIT
     beside "${those[@]}" &
     beside_pid=$!
-    trap end_beside EXIT
     yield_beside yes
-    for path in "${others[@]}"; do
-        run_suite "$path"
-    done
+    second "${others[@]}" "${those[@]}" &
+    second_pid=$!
+    take_turns "${others[@]}"
+    yield_beside no
+    take_turns "${those[@]}"
 
     await_beside
+    wait "$second_pid" 2>/dev/null || true
+    [ -e "$logs/second.ended" ] || die "the second shell has failed"
     trap - EXIT
 }
 

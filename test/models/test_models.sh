@@ -91,8 +91,8 @@ broken recovery.pml ANY_ANSWER
 
 # Visits five million states
 test_recovery_fails_with_other_ring() {
-    local optimize=-O1 table=24
-    breaks recovery.pml -DOTHER_RING -DSTART_DC
+    local optimize=-O1 table=24 rule=OTHER_RING
+    breaks recovery.pml -D$rule -DSTART_DC
 }
 
 test_atomics_hold() {

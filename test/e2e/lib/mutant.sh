@@ -9,9 +9,9 @@
 # copies of the sources and of the build directory (mutants/NAME), compiles only the
 # plugin's objects that the patch changes, and replaces them in the archive of all
 # objects. The mistake is in the plugin, so tests are not compiled again, except for those
-# of lines "Compile: FILE" of the patch, which have the mistake inline. Prints the path of a launcher that loads this plugin; -g: the
-# path of gtest_varuna with the mistake; -n: only checks that all patches apply.
-# RCV_BUILD is the build directory.
+# of lines "Compile: FILE" of the patch, which have the mistake inline. Prints the path of a
+# launcher that loads this plugin; -g: the path of gtest_varuna with the mistake; -n: only
+# checks that all patches apply. RCV_BUILD is the build directory.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -99,10 +99,10 @@ copy_all() {
     patch -s -d "$copy" -p1 -F0 --no-backup-if-mismatch <"$patch" >&2
 }
 
-# make_in DIRECTORY TARGET...
+# make_in DIRECTORY TARGET... Optimizing would take more time than it saves
 make_in() {
     make -s -C "$copy/_build/$1" -j2 abs_top_srcdir="$copy" top_srcdir="$copy" \
-        abs_srcdir="$copy/$1" srcdir="$copy/$1" VPATH="$copy/$1" "${@:2}" \
+        abs_srcdir="$copy/$1" srcdir="$copy/$1" VPATH="$copy/$1" CFLAGS=-O0 "${@:2}" \
         >"$copy/make.log" 2>&1 || fail "it does not build" "$copy/make.log"
 }
 
