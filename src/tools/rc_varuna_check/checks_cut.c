@@ -16,7 +16,7 @@
 #define CHECK_CUT_COUNT  150
 #define CHECK_CUT_BEFORE 100
 #define CHECK_CUT_EVENT  3  /* Seconds */
-#define CHECK_CUT_RETRY  20 /* ... until the NIC must have given up */
+#define CHECK_CUT_RETRY  60 /* ... until the NIC must have given up */
 #define CHECK_CUT_ACTIVE 60 /* ... until a port must be up */
 #define CHECK_CUT_BASE   0x6375000000000000ull
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHECK_REACH_WAIT 20 /* Seconds; the retries of the NIC take less */
+#define CHECK_REACH_WAIT 60 /* Seconds; the retries of the NIC take less */
 
 
 /* @return 0 if a write arrives in the memory of the right port, otherwise errno */

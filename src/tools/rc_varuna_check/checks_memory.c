@@ -17,7 +17,7 @@
 #define CHECK_ORDER_ROUNDS 12
 #define CHECK_FENCE_SIZE   2048
 #define CHECK_FENCE_COUNT  200
-#define CHECK_WAIT         30
+#define CHECK_WAIT         60
 #define CHECK_SOAK         60 /* Seconds for all links; at least one round each */
 
 
