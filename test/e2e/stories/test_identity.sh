@@ -61,6 +61,9 @@ late() {
 
 # A port that raises no events is looked at
 test_late_ports_without_events() { UCX_RC_VARUNA_PORT_EVENTS=n late 0 1; }
+test_late_ports_without_events_or_heartbeat() {
+    UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_PORT_EVENTS=n late 0 1
+}
 
 test_port_of_the_server_is_late() { late 0; }
 test_port_of_the_client_is_late() { late 1; }

@@ -4,7 +4,8 @@
  * The control plane: a private worker with a DC interface per link, progressed by UCX's
  * async mechanism, so that a peer whose application computes can still be fenced and
  * opened. It carries messages; what they do is known to the rooms above, which register
- * with its bus. This header has its structure and no functions of its own:
+ * with its bus. This header has its structure, and the question that all ask, whether a NIC
+ * is gone:
  *
  *   varuna_ctl_open       opens, closes, listens
  *   varuna_ctl_progress   progress in the async context
@@ -37,6 +38,7 @@
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
+#include <uct/ib/varuna/md/varuna_md_end.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/async/async.h>
@@ -121,6 +123,10 @@ typedef struct uct_varuna_ctl_link {
     /* Endpoints of doubtful peers that may occupy a DCI each */
     uct_varuna_ctl_ep_t        *doubtful[UCT_VARUNA_CTL_MAX_DOUBTFUL];
     uct_varuna_stranger_t      stranger;
+    struct {                               /* All send buffers are in use */
+        ucs_time_t             since;      /* 0: they are not */
+        ucs_time_t             seen_at;    /* When a message last found none */
+    } full;
     uint8_t                    index;
 } uct_varuna_ctl_link_t;
 
@@ -168,6 +174,7 @@ struct uct_varuna_ctl {
     uct_varuna_clock_t         clock;      /* Of all that is periodic */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
+    uint8_t                    gone;       /* Links whose NIC is dead: reported */
     uint8_t                    miscabled;  /* Links that reach another one of a peer's:
                                               reported */
     uint8_t                    mtu_differs; /* Links with another path MTU than a peer's:
@@ -176,6 +183,7 @@ struct uct_varuna_ctl {
         uint32_t               number;     /* Of port events so far */
         uint8_t                changed;    /* Links: the last of them */
         uint8_t                pending;    /* Some peer was not notified yet */
+        ucs_time_t             looked_at;  /* For what raises no event */
     } ports;                               /* varuna_ports.c */
     struct {
         uint8_t                links;      /* Whose ports have another address; read
@@ -190,7 +198,6 @@ struct uct_varuna_ctl {
         ucs_time_t             interval;   /* 0: only on demand */
         unsigned               max_misses;
         ucs_time_t             ticked_at;
-        ucs_time_t             looked_at;  /* Ports, without events */
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
         ucs_list_link_t        due[UCT_VARUNA_MAX_LINKS]; /* Peers to be asked on it,
@@ -262,6 +269,14 @@ static inline int uct_varuna_ctl_try_lock(uct_varuna_ctl_t *ctl)
 static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
 {
     UCS_ASYNC_UNBLOCK(ctl->async);
+}
+
+/** @return Whether the NIC of @a link is gone: the system has said so, or its commands fail.
+ *  No lock. */
+static inline int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
+{
+    return ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
+           uct_varuna_md_has_ended(ctl->iface->md, ctl->iface->links[link].nic);
 }
 
 #endif

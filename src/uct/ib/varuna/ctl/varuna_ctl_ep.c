@@ -21,6 +21,9 @@
 /* A link that works takes less time for a message (seconds) */
 #define UCT_VARUNA_CTL_STALE         5e-3
 
+/* So many times the time of an answer without a message: what was seen before is over */
+#define UCT_VARUNA_CTL_FULL_PAUSE    4
+
 
 ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_device_addr_t *device_addr,
@@ -108,12 +111,17 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_list_add_tail(&ctl->dead_eps, &ep->list);
 }
 
-/* Messages before it were lost: whoever asks by them need not wait for answers */
-static void uct_varuna_ctl_lose_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                   unsigned link)
+/* Messages were lost: whoever asks by them need not wait for answers */
+static void uct_varuna_ctl_count_lost(uct_varuna_peer_t *peer, unsigned link)
 {
     __atomic_store_n(&peer->num_lost[link], peer->num_lost[link] + 1,
                      __ATOMIC_RELAXED);
+}
+
+static void uct_varuna_ctl_lose_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                   unsigned link)
+{
+    uct_varuna_ctl_count_lost(peer, link);
     uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
 }
 
@@ -250,6 +258,32 @@ ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
     return (packed >= 0) ? UCS_OK : (ucs_status_t)packed;
 }
 
+/* No send buffer is free. @return UCS_ERR_UNREACHABLE if that was so at each try for the time
+ * of an answer: the NIC hangs, or is dead without an event, which it is asked then. The caller
+ * takes another link, and a ping counts as missed. */
+static ucs_status_t uct_varuna_ctl_full(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                        unsigned link)
+{
+    uct_varuna_ctl_link_t *own = &ctl->links[link];
+    ucs_time_t now             = uct_varuna_ctl_now(ctl);
+    ucs_time_t wait            = (ctl->hb.interval != 0) ? ctl->hb.interval :
+                                 ctl->iface->config.ctl_timeout;
+
+    if ((own->full.since == 0) ||
+        ((now - own->full.seen_at) > (UCT_VARUNA_CTL_FULL_PAUSE * wait))) {
+        own->full.since = now;
+    }
+
+    own->full.seen_at = now;
+    if ((now - own->full.since) < wait) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    (void)uct_varuna_md_ended_at(ctl->iface->md, ctl->iface->links[link].nic);
+    uct_varuna_ctl_count_lost(peer, link);
+    return UCS_ERR_UNREACHABLE;
+}
+
 ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, const void *data, size_t length)
 {
@@ -258,6 +292,11 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
     if (!uct_varuna_doubt_may_post(ctl, peer, link)) {
         return UCS_ERR_UNREACHABLE; /* Requests are repeated */
+    }
+
+    if (uct_varuna_ctl_is_nic_gone(ctl, link)) {
+        uct_varuna_ctl_count_lost(peer, link);
+        return UCS_ERR_UNREACHABLE;
     }
 
     for (retry = 0; retry < 2; ++retry) {
@@ -270,10 +309,11 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
         status = uct_varuna_ctl_ep_post(peer->ctl_eps[link], data, length);
         if (status == UCS_OK) {
+            ctl->links[link].full.since = 0;
             uct_varuna_doubt_posted(ctl, peer, link);
             return UCS_OK;
         } else if (status == UCS_ERR_NO_RESOURCE) {
-            return status;
+            return uct_varuna_ctl_full(ctl, peer, link);
         }
 
         /* It has failed since its last message */

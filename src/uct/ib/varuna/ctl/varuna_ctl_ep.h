@@ -24,7 +24,8 @@ void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
 ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
                                     size_t length);
 
-/** Post a message now. @return UCS_ERR_NO_RESOURCE if that is not possible. */
+/** Post a message now. @return UCS_ERR_NO_RESOURCE if that is not possible yet, and
+ * UCS_ERR_UNREACHABLE if our NIC is gone or seems to hang, or @a peer does not receive. */
 ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, const void *data,
                                  size_t length);

@@ -11,6 +11,7 @@
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
+#include "varuna_ports.h"
 #include "varuna_ctl_receive.h"
 #include "varuna_ctl_rest.h"
 #include "varuna_ctl_send.h"
@@ -37,8 +38,9 @@
  * What differs from the user's UCX_DC_MLX5_xx for the control plane's own
  * interfaces: messages are small and few, a dead peer must soon release its DCI,
  * and no acknowledgement of flow control may be between two of them. Lost messages are
- * expected: requests are repeated, and that is logged. The first message on a link is
- * often one of a recovery, so buffers are allocated and registered in small chunks.
+ * expected: requests are repeated, and that is logged. All send buffers are allocated
+ * and registered together, by the first message, and there are no more: memory cannot be
+ * registered on a NIC that hangs or is dead, and it is such a NIC that returns none.
  */
 static const struct {
     const char                 *name;
@@ -47,7 +49,8 @@ static const struct {
     {"DC_NUM_DCI",      "4"},
     {"DC_TX_POLICY",    "dcs_quota"},
     {"IB_TX_QUEUE_LEN", "64"},
-    {"IB_TX_BUFS_GROW", "8"},
+    {"IB_TX_MAX_BUFS",  "64"},
+    {"IB_TX_BUFS_GROW", "64"},
     {"IB_RX_QUEUE_LEN", "256"},
     {"IB_RX_BUFS_GROW", "288"},
     {"IB_SEG_SIZE",     "8256"},
@@ -294,7 +297,7 @@ static void uct_varuna_ctl_look_at_late_ports(uct_varuna_ctl_t *ctl)
 
     for (i = 0; i < ctl->num_links; ++i) {
         if (ctl->iface->links[i].is_late && !(ctl->ports_down & UCS_BIT(i))) {
-            uct_varuna_ctl_port_event(ctl, i, (ctl->detector == NULL) ?
+            uct_varuna_ports_event(ctl, i, (ctl->detector == NULL) ?
                                       UCT_VARUNA_PORT_DOWN : UCT_VARUNA_PORT_UP);
         }
     }
@@ -311,7 +314,7 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
         return UCS_OK;
     }
 
-    status = uct_varuna_detector_create(ctl->async, uct_varuna_ctl_port_event,
+    status = uct_varuna_detector_create(ctl->async, uct_varuna_ports_event,
                                         ctl, &ctl->detector);
     if (status != UCS_OK) {
         return status;

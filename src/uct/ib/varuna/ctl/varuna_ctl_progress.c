@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Control plane: progress of the inner interfaces in the async context, and what a port
- * event does at once. varuna_ctl_receive.c receives.
+ * Control plane: progress of the inner interfaces in the async context.
+ * varuna_ctl_receive.c receives.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -127,46 +127,4 @@ void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
     }
 
     uct_varuna_ctl_progress_and_arm(ctl);
-}
-
-int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
-{
-    return (ctl->detector != NULL) &&
-           uct_varuna_detector_is_gone(ctl->detector, link);
-}
-
-/* Port event: inform peers, the rooms above and the main thread. */
-void uct_varuna_ctl_port_event(void *arg, unsigned port, uct_varuna_port_event_t event)
-{
-    uct_varuna_ctl_t *ctl = arg;
-
-    switch (event) {
-    case UCT_VARUNA_PORT_UP:
-        ctl->up_map |= UCS_BIT(port);
-        if (!uct_varuna_moves_check(ctl, port)) {
-            ctl->ports_down &= ~UCS_BIT(port);
-        }
-        break;
-    case UCT_VARUNA_PORT_DOWN:
-        ctl->down_map   |= UCS_BIT(port);
-        ctl->up_map     &= ~UCS_BIT(port);
-        ctl->ports_down |= UCS_BIT(port);
-        break;
-    default:
-        if (!uct_varuna_moves_check(ctl, port) || (ctl->ports_down & UCS_BIT(port))) {
-            return;
-        }
-
-        /* To peers the port is down until it can be used */
-        ctl->ports_down |= UCS_BIT(port);
-        break;
-    }
-
-    if (ctl->ports_down & UCS_BIT(port)) {
-        uct_varuna_ctl_renew_others(ctl, port);
-    }
-
-    uct_varuna_ports_changed(ctl, port);
-    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PORT_CHANGED);
-    uct_varuna_ctl_notify(ctl);
 }

@@ -15,13 +15,8 @@
  *  @return number of events. */
 unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl);
 
-/** @return whether the system says that the NIC of @a link is gone. No lock. */
-int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link);
-
-/** Callbacks which varuna_ctl_open.c installs: an event, a port event. */
+/** Installed by varuna_ctl_open.c: an event. */
 void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
                                   void *arg);
-
-void uct_varuna_ctl_port_event(void *arg, unsigned port, uct_varuna_port_event_t event);
 
 #endif

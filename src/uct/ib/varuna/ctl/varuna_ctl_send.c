@@ -190,12 +190,30 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     return status;
 }
 
+unsigned uct_varuna_ctl_reply_link(const uct_varuna_ctl_t *ctl,
+                                   const uct_varuna_peer_t *peer, unsigned link)
+{
+    unsigned other;
+
+    if ((peer->link_map & UCS_BIT(link)) && !uct_varuna_ctl_is_nic_gone(ctl, link)) {
+        return link;
+    }
+
+    ucs_for_each_bit(other, peer->link_map) {
+        if (!uct_varuna_ctl_is_nic_gone(ctl, other)) {
+            return other;
+        }
+    }
+
+    return ucs_ffs64(peer->link_map);
+}
+
 void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                           unsigned link, const uct_varuna_ctl_hdr_t *hdr,
                           uct_varuna_ctl_type_t type, const void *body,
                           size_t length)
 {
     /* If it can't be sent, it is asked for again */
-    (void)uct_varuna_ctl_send(ctl, peer, uct_varuna_peer_reply_link(peer, link),
+    (void)uct_varuna_ctl_send(ctl, peer, uct_varuna_ctl_reply_link(ctl, peer, link),
                               type, hdr, body, length);
 }

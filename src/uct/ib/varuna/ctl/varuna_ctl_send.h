@@ -40,4 +40,9 @@ void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
 size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
                                   uct_varuna_ctl_hdr_t *hdr);
 
+/** Local link over which to answer: @a link if it reaches the peer, and its NIC is not gone
+ *  since. */
+unsigned uct_varuna_ctl_reply_link(const uct_varuna_ctl_t *ctl,
+                                   const uct_varuna_peer_t *peer, unsigned link);
+
 #endif

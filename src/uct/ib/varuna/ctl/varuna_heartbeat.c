@@ -37,9 +37,6 @@
 /* So many peers are asked at once about one which is silent */
 #define UCT_VARUNA_HEARTBEAT_MAX_WITNESSES 4
 
-/* Seconds between two looks at ports that were down, if there are no events */
-#define UCT_VARUNA_HEARTBEAT_PORT_TIME 1.0
-
 /* Pings of which an answer may still come */
 #define UCT_VARUNA_HEARTBEAT_RECENT   1024u
 
@@ -288,26 +285,6 @@ static void uct_varuna_heartbeat_tick_peers(uct_varuna_ctl_t *ctl, int is_late,
     uct_varuna_crowd_cleanup(&crowd);
 }
 
-/* Without events, only this finds a port that was down at first. */
-static void uct_varuna_heartbeat_look_at_ports(uct_varuna_ctl_t *ctl, ucs_time_t now)
-{
-    unsigned link;
-
-    if ((ctl->detector != NULL) ||
-        ((now - ctl->hb.looked_at) <
-         ucs_time_from_sec(UCT_VARUNA_HEARTBEAT_PORT_TIME))) {
-        return;
-    }
-
-    ctl->hb.looked_at = now;
-    for (link = 0; link < ctl->num_links; ++link) {
-        if (ctl->iface->links[link].is_late &&
-            !(ctl->moves.links & UCS_BIT(link)) && uct_varuna_moves_is_active(ctl, link)) {
-            uct_varuna_ctl_port_event(ctl, link, UCT_VARUNA_PORT_UP);
-        }
-    }
-}
-
 static void uct_varuna_heartbeat_timer(void *arg)
 {
     uct_varuna_ctl_t *ctl = arg;
@@ -333,12 +310,6 @@ static void uct_varuna_heartbeat_timer(void *arg)
     for (link = 0; link < ctl->num_links; ++link) {
         uct_varuna_heartbeat_judge_link(ctl, link, now);
     }
-    if (ctl->ports.pending) {
-        uct_varuna_ports_announce(ctl);
-    }
-
-    uct_varuna_heartbeat_look_at_ports(ctl, now);
-    uct_varuna_moves_tick(ctl, now);
     uct_varuna_ctl_reap_eps(ctl, 0);
 }
 

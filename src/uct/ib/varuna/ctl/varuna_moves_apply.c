@@ -173,7 +173,7 @@ static void uct_varuna_moves_handle_req(void *arg, unsigned link,
         return;
     }
 
-    uct_varuna_moves_tell(ctl, peer, uct_varuna_peer_reply_link(peer, link), hdr);
+    uct_varuna_moves_tell(ctl, peer, uct_varuna_ctl_reply_link(ctl, peer, link), hdr);
 }
 
 static void uct_varuna_moves_handle_rep(void *arg, unsigned link,

@@ -188,14 +188,6 @@ uct_varuna_peer_t *uct_varuna_peer_find(uct_varuna_ctl_t *ctl, uint64_t uuid,
 int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
                                 const uct_varuna_parsed_link_t *remote);
 
-/** Local link over which to answer: @a link if it reaches the peer. */
-static inline unsigned uct_varuna_peer_reply_link(const uct_varuna_peer_t *peer,
-                                                  unsigned link)
-{
-    return (peer->link_map & UCS_BIT(link)) ? link :
-           (unsigned)ucs_ffs64(peer->link_map);
-}
-
 /** There is none at first. */
 void uct_varuna_peers_init(uct_varuna_ctl_t *ctl);
 

@@ -1,11 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Announces port events. See varuna_ports.h.
+ * Port events, and their announcement. See varuna_ports.h.
  *
  * PORTS is sent once, and before the answer to a new peer's first request: ports may have
  * been down when we started. A peer that does not receive it learns the same from the next PONG,
- * or finds out as without it. Both carry a number, since paths are not in order.
+ * or finds out as without it. Both carry a number, since paths are not in order. What raises
+ * no event is looked at from time to time.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -16,10 +17,16 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_send.h"
 #include "varuna_moves.h"
+#include "varuna_notify.h"
 #include "varuna_peer.h"
 
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
+
+/* Seconds between two looks at ports and NICs of which no event tells. The timer is that of
+ * the heartbeat, or this one */
+#define UCT_VARUNA_PORTS_TIME        1.0
+
 
 uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
 {
@@ -188,11 +195,99 @@ static void uct_varuna_ports_handle(void *arg, unsigned link,
     uct_varuna_ports_learn(ctl, peer, link, body);
 }
 
+void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t event)
+{
+    uct_varuna_ctl_t *ctl = arg;
+
+    switch (event) {
+    case UCT_VARUNA_PORT_UP:
+        ctl->up_map |= UCS_BIT(port);
+        if (!uct_varuna_moves_check(ctl, port)) {
+            ctl->ports_down &= ~UCS_BIT(port);
+        }
+        break;
+    case UCT_VARUNA_PORT_DOWN:
+        if (!(ctl->gone & UCS_BIT(port)) && uct_varuna_ctl_is_nic_gone(ctl, port)) {
+            ctl->gone |= UCS_BIT(port);
+            ucs_warn("%s is dead: it is not used any more by this process",
+                     uct_varuna_link_name(ctl->iface, port));
+        }
+        ctl->down_map   |= UCS_BIT(port);
+        ctl->up_map     &= ~UCS_BIT(port);
+        ctl->ports_down |= UCS_BIT(port);
+        break;
+    default:
+        if (!uct_varuna_moves_check(ctl, port) || (ctl->ports_down & UCS_BIT(port))) {
+            return;
+        }
+
+        /* To peers the port is down until it can be used */
+        ctl->ports_down |= UCS_BIT(port);
+        break;
+    }
+
+    if (ctl->ports_down & UCS_BIT(port)) {
+        uct_varuna_ctl_renew_others(ctl, port);
+    }
+
+    uct_varuna_ports_changed(ctl, port);
+    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PORT_CHANGED);
+    uct_varuna_ctl_notify(ctl);
+}
+
+/* Without events, only this finds a port that was down at first, */
+static int uct_varuna_ports_has_come(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    return (ctl->detector == NULL) && ctl->iface->links[link].is_late &&
+           !(ctl->moves.links & UCS_BIT(link)) && uct_varuna_moves_is_active(ctl, link);
+}
+
+/* ... and a NIC that has died */
+static int uct_varuna_ports_has_gone(const uct_varuna_ctl_t *ctl, unsigned link)
+{
+    return !(ctl->ports_down & UCS_BIT(link)) && uct_varuna_ctl_is_nic_gone(ctl, link);
+}
+
+static void uct_varuna_ports_look(uct_varuna_ctl_t *ctl)
+{
+    unsigned link;
+
+    for (link = 0; link < ctl->num_links; ++link) {
+        if (uct_varuna_ports_has_come(ctl, link)) {
+            uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_UP);
+        } else if (uct_varuna_ports_has_gone(ctl, link)) {
+            uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_DOWN);
+        }
+    }
+}
+
+static void uct_varuna_ports_timer(void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+    ucs_time_t now        = uct_varuna_ctl_now(ctl);
+
+    if ((now - ctl->ports.looked_at) >= ucs_time_from_sec(UCT_VARUNA_PORTS_TIME)) {
+        ctl->ports.looked_at = now;
+        uct_varuna_ports_look(ctl);
+    }
+
+    if (ctl->ports.pending) {
+        uct_varuna_ports_announce(ctl);
+    }
+
+    uct_varuna_moves_tick(ctl, now);
+    uct_varuna_ctl_reap_eps(ctl, 0);
+}
+
 void uct_varuna_ports_init(uct_varuna_ctl_t *ctl)
 {
     static const uct_varuna_bus_reg_t row = {
         UCT_VARUNA_CTL_PORTS, UCT_VARUNA_BUS_ASYNC, uct_varuna_ports_handle
     };
+    ucs_time_t period = ctl->iface->config.heartbeat_interval;
 
     uct_varuna_bus_register(&ctl->bus, &row, 1, ctl);
+    uct_varuna_clock_add(&ctl->clock,
+                         (period != 0) ? period : ucs_time_from_sec(UCT_VARUNA_PORTS_TIME),
+                         uct_varuna_ports_timer, ctl);
 }

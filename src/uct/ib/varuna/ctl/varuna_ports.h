@@ -10,6 +10,10 @@
 
 #include "varuna_ctl.h"
 
+/** A port has changed: inform peers, the rooms above and the main thread. The detector's
+ *  callback. */
+void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t event);
+
 /** The port of @a link went down, or came back: see ctl->ports_down. */
 void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link);
 

@@ -98,6 +98,19 @@ ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
     return failed_at;
 }
 
+int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    const uct_varuna_md_end_t *end;
+
+    if (owner >= UCT_VARUNA_MAX_LINKS) {
+        return 0;
+    }
+
+    end = __atomic_load_n(&md->ends[owner], __ATOMIC_ACQUIRE);
+    return (end != NULL) && (__atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE) != 0);
+}
+
 void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left)
 {
     if (!is_left) {

@@ -1,10 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Since when a NIC of which the system says that it is gone does nothing more. The driver
- * raises DEVICE_FATAL *before* it resets the device, which may send and write until then.
- * Commands of the context that carries data fail once the driver has taken the device
- * away.
+ * Since when a NIC that is gone, or may be, does nothing more. The driver raises DEVICE_FATAL
+ * *before* it resets the device, which may send and write until then. Commands of the context
+ * that carries data fail once the driver has taken the device away, also if the event got lost
+ * or nobody listens to it.
  */
 #ifndef UCT_VARUNA_MD_END_H_
 #define UCT_VARUNA_MD_END_H_
@@ -20,7 +20,10 @@
  */
 ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic);
 
-/** Release what the function above has made. @param [in] is_left  The NIC's thread still
+/** @return Whether it is known by now, without asking, that the NIC has ended. Any thread. */
+int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic);
+
+/** Release what was made for that. @param [in] is_left  The NIC's thread still
  *  uses it. */
 void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left);
 

@@ -21,7 +21,7 @@
 #endif
 
 #include "varuna_drain.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/md/varuna_md_cmd.h>
 #include <uct/ib/varuna/md/varuna_md_end.h>
 #include "varuna_requester.h"
@@ -93,6 +93,11 @@ uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     is_gone  = uct_varuna_drain_is_nic_gone(ep);
+    if (!is_gone && (now >= (ep->sm.since + iface->config.ctl_timeout))) {
+        /* A NIC that works would have flushed it. If it is dead, that is known the next time */
+        (void)uct_varuna_drain_has_ended(ep, now, 0);
+    }
+
     /* While the application computed, flushed requests were not polled */
     deadline = now - (uct_varuna_requester(iface)->scan.clock - ep->sm.clock) +
                (is_gone ? 0 : timeout);
@@ -179,6 +184,9 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
                 (round >= UCT_VARUNA_ROUND_ENDED)) ? UCT_VARUNA_DRAIN_DONE :
                                                      UCT_VARUNA_DRAIN_WAIT;
     }
+
+    /* It hangs as far as is known; or it is dead, which is seen as in the case above then */
+    (void)uct_varuna_drain_has_ended(ep, now, 0);
 
     /* The responder's NIC may be busy, and another answer may say otherwise: it is asked
      * again, until GIVE_UP. Until it is fenced, nothing is proved */

@@ -29,7 +29,8 @@ static unsigned uct_varuna_ep_ctl_links(const uct_varuna_ep_t *ep)
     unsigned link;
 
     ucs_for_each_bit(link, ep->peer->link_map) {
-        if (!(iface->link_table.links[link].causes & UCT_VARUNA_LINK_CAUSE_PORT)) {
+        if (!(iface->link_table.links[link].causes & UCT_VARUNA_LINK_CAUSE_PORT) &&
+            !uct_varuna_ctl_is_nic_gone(iface->ctl, link)) {
             map |= UCS_BIT(link);
         }
     }

@@ -11,6 +11,7 @@
 
 #include "varuna_stale.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep_event.h"
 #include "varuna_ep_table.h"
@@ -70,7 +71,7 @@ void uct_varuna_stale_close_opening(uct_varuna_ctl_t *ctl, unsigned link,
     uct_varuna_ctl_lock(ctl);
     if (uct_varuna_peer_open(ctl, &parsed, 0, &peer) == UCS_OK) {
         uct_varuna_farewell_say(uct_varuna_requester(ctl->iface), peer,
-                                uct_varuna_peer_reply_link(peer, link), hdr);
+                                uct_varuna_ctl_reply_link(ctl, peer, link), hdr);
         uct_varuna_peer_put(ctl, peer);
     }
     uct_varuna_ctl_unlock(ctl);

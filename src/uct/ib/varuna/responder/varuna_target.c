@@ -260,7 +260,8 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
         return;
     }
 
-    uct_varuna_ports_greet(resp->ctl, peer, uct_varuna_peer_reply_link(peer, link));
+    uct_varuna_ports_greet(resp->ctl, peer,
+                           uct_varuna_ctl_reply_link(resp->ctl, peer, link));
     uct_varuna_target_reply_open(resp, link, hdr, target);
 }
 

@@ -15,6 +15,7 @@
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <ucs/type/init_once.h>
+#include <errno.h>
 
 int uct_varuna_mlx5_is_drained(uct_ep_h tl_ep, unsigned kind)
 {
@@ -168,9 +169,12 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md)
 {
     const uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
     struct ibv_port_attr attr;
+    int ret;
 
-    /* The device answers this, not its driver's memory */
-    return ibv_query_port(dev->ibv_context, dev->first_port, &attr) != 0;
+    /* The device answers this, not its driver's memory. Other errors, such as a time-out, do
+     * not prove that it is at rest */
+    ret = ibv_query_port(dev->ibv_context, dev->first_port, &attr);
+    return (ret == EIO) || (ret == ENODEV);
 }
 
 /* dc_mlx5's table, with the function below in it; and its own one */

@@ -93,7 +93,7 @@ fake_dc *fake_dc::self;
 /* The options that the control plane sets */
 std::vector<const char*> fake_dc::names()
 {
-    return {"DC_NUM_DCI", "DC_TX_POLICY", "IB_TX_QUEUE_LEN", "IB_TX_BUFS_GROW",
+    return {"DC_NUM_DCI", "DC_TX_POLICY", "IB_TX_QUEUE_LEN", "IB_TX_MAX_BUFS", "IB_TX_BUFS_GROW",
             "IB_RX_QUEUE_LEN", "IB_RX_BUFS_GROW", "IB_SEG_SIZE", "RC_FC_ENABLE",
             "RC_TM_ENABLE", "RC_TIMEOUT", "RC_RETRY_COUNT", "IB_FAILURE"};
 }

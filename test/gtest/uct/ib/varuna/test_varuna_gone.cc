@@ -166,6 +166,51 @@ UCS_TEST_F(test_varuna_gone_rc, read) {
     EXPECT_NE(UCT_VARUNA_EP_FENCE, state());
 }
 
+/* The system says nothing, as if the event got lost: that commands fail is as good. A lane that
+ * is not flushed asks for that, on RC and on DC */
+UCS_TEST_F(test_varuna_gone_rc, silent_death) {
+    open_rc(100);
+    ASSERT_UCS_OK_OR_INPROGRESS(get());
+    lane(0, UCT_VARUNA_LANE_RC).is_drained        = false;
+    lane(0, UCT_VARUNA_LANE_RC).invalidate_status = UCS_ERR_IO_ERROR;
+    commands_fail = 1;
+    host->iface()->links[0].lanes[UCT_VARUNA_LANE_RC].dry_at = UCS_TIME_INFINITY;
+    link_down(0);
+    step();
+    EXPECT_FALSE(uct_varuna_ctl_is_nic_gone(host->ctl(), 0));
+    step(CTL_TIMEOUT * 1.1);
+    while (!uct_varuna_ctl_is_nic_gone(host->ctl(), 0)) {
+        usleep(1000); /* On the NIC's thread */
+    }
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state()) << "without DRAIN_TIMEOUT";
+    answer_fence(ep->recovery.dead.epoch, FLAGS | UCT_VARUNA_FENCE_FLAG_RESET, 101,
+                 UCT_VARUNA_ROUND_ENDED);
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    EXPECT_EQ(1u, ep->stats.fences_lifetime);
+    lane(0, UCT_VARUNA_LANE_RC).invalidate_status = UCS_OK;
+}
+
+UCS_TEST_F(test_varuna_gone, silent_death_on_dc) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    commands_fail      = 1;
+    lane(0).is_drained = false;
+    host->iface()->links[0].lanes[UCT_VARUNA_LANE_DC].dry_at = UCS_TIME_INFINITY;
+    link_down(0);
+    step();
+    step(CTL_TIMEOUT * 1.1);
+    while (!uct_varuna_ctl_is_nic_gone(host->ctl(), 0)) {
+        usleep(1000);
+    }
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(ep->recovery.dead.epoch, 0, 0, UCT_VARUNA_ROUND_ENDED);
+    EXPECT_NE(UCT_VARUNA_EP_FENCE, state());
+    EXPECT_NE(UCT_VARUNA_EP_FAILED, state());
+    lane(0).is_drained = true;
+}
+
 class test_varuna_md_end : public test_varuna_md {
 };
 

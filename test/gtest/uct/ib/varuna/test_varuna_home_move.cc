@@ -8,7 +8,7 @@
 #include "fake_verbs.h"
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/responder/varuna_spare.h>
 }
 
@@ -45,7 +45,7 @@ protected:
     {
         uct_varuna_ctl_t *ctl = host->ctl();
 
-        ASSERT_UCS_OK(uct_varuna_detector_create(ctl->async, uct_varuna_ctl_port_event,
+        ASSERT_UCS_OK(uct_varuna_detector_create(ctl->async, uct_varuna_ports_event,
                                                  ctl, &ctl->detector));
         for (unsigned link = 0; link < NUM_LINKS; ++link) {
             ASSERT_UCS_OK(uct_varuna_detector_add(
@@ -56,6 +56,8 @@ protected:
     /* The system removes a NIC */
     void remove_nic(unsigned link)
     {
+        scoped_log_handler slh(hide_warns_logger); /* The user is told */
+
         nics[link]->query_error = ENODEV;
         uct_varuna_ctl_lock(host->ctl());
         uct_varuna_detector_check(host->ctl()->detector, link, 1);
@@ -65,7 +67,7 @@ protected:
     void port(unsigned link, bool is_up)
     {
         uct_varuna_ctl_lock(host->ctl());
-        uct_varuna_ctl_port_event(host->ctl(), link,
+        uct_varuna_ports_event(host->ctl(), link,
                                   is_up ? UCT_VARUNA_PORT_UP : UCT_VARUNA_PORT_DOWN);
         uct_varuna_ctl_unlock(host->ctl());
     }
@@ -270,6 +272,7 @@ UCS_TEST_F(test_varuna_home_move, connection_that_cannot_be_fenced) {
 
 /* The device is asked, since a dead one cannot fence. Its last packets get their time. */
 UCS_TEST_F(test_varuna_home_move, nic_that_is_gone) {
+    scoped_log_handler slh(hide_warns_logger);
     uint64_t opening = open(alice).hdr.opening;
 
     start_detector();
@@ -359,6 +362,7 @@ UCS_TEST_F(test_varuna_home_move, access_of_a_nic_that_is_gone) {
 
 /* There is no event of some failures */
 UCS_TEST_F(test_varuna_home_move, access_that_takes_long) {
+    scoped_log_handler slh(hide_warns_logger);
     uint64_t opening = open(alice).hdr.opening;
 
     start_detector();

@@ -8,7 +8,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 }
@@ -230,16 +230,16 @@ UCS_TEST_F(test_varuna_moves, port_comes_back_elsewhere) {
     uct_varuna_ctl_t *ctl = host->ctl();
 
     uct_varuna_ctl_lock(ctl);
-    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
+    uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
     EXPECT_EQ(0u, ctl->ports_down) << "it has what we use";
 
-    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_DOWN);
+    uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_DOWN);
     fake_lane::addr_state = UCT_VARUNA_ADDR_UNKNOWN;
-    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
+    uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
     EXPECT_EQ(0u, ctl->moves.links) << "it is not active";
 
     fake_lane::addr_state = UCT_VARUNA_ADDR_MOVED;
-    uct_varuna_ctl_port_event(ctl, 1, UCT_VARUNA_PORT_UP);
+    uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_UP);
     EXPECT_EQ(2u, ctl->ports_down);
     EXPECT_EQ(2u, ctl->moves.links);
     EXPECT_TRUE(ctl->has_events);
@@ -267,7 +267,7 @@ UCS_TEST_F(test_varuna_moves, active_port_moves) {
 
     fake_lane::addr_state = UCT_VARUNA_ADDR_MOVED;
     uct_varuna_ctl_lock(ctl);
-    uct_varuna_ctl_port_event(ctl, 0, UCT_VARUNA_PORT_ADDRESS);
+    uct_varuna_ports_event(ctl, 0, UCT_VARUNA_PORT_ADDRESS);
     uct_varuna_ctl_unlock(ctl);
     EXPECT_EQ(1u, ctl->ports_down);
     fake_lane::addr_state = UCT_VARUNA_ADDR_GONE;

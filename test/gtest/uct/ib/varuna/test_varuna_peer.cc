@@ -9,7 +9,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_doubt.h>
@@ -148,9 +148,9 @@ UCS_TEST_F(test_varuna_peer, links_are_paired_by_what_they_reach) {
 UCS_TEST_F(test_varuna_peer, answer_goes_where_the_peer_is_reached) {
     uct_varuna_peer_t *peer = host->know(server);
 
-    EXPECT_EQ(1u, uct_varuna_peer_reply_link(peer, 1));
+    EXPECT_EQ(1u, uct_varuna_ctl_reply_link(host->ctl(), peer, 1));
     peer->link_map = 1;
-    EXPECT_EQ(0u, uct_varuna_peer_reply_link(peer, 1));
+    EXPECT_EQ(0u, uct_varuna_ctl_reply_link(host->ctl(), peer, 1));
     EXPECT_EQ(UCS_ERR_UNREACHABLE, send(peer, 1, UCT_VARUNA_CTL_CLOSE));
     host->drop(peer);
 }
@@ -480,14 +480,14 @@ UCS_TEST_F(test_varuna_peer, other_link_lost) {
     ASSERT_TRUE(inner != NULL);
 
     host->advance(0.001);
-    uct_varuna_ctl_port_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
+    uct_varuna_ports_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
     EXPECT_EQ(inner, peer->ctl_eps[0]) << "it may be on its way";
 
     host->advance(0.01);
-    uct_varuna_ctl_port_event(host->ctl(), 0, UCT_VARUNA_PORT_DOWN);
+    uct_varuna_ports_event(host->ctl(), 0, UCT_VARUNA_PORT_DOWN);
     EXPECT_EQ(inner, peer->ctl_eps[0]) << "its own link is lost";
 
-    uct_varuna_ctl_port_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
+    uct_varuna_ports_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
     EXPECT_TRUE(peer->ctl_eps[0] == NULL) << "others would wait for it";
     EXPECT_TRUE(lane.eps.front()->in_err);
     EXPECT_EQ(2u, peer->num_lost[0]);
@@ -525,7 +525,7 @@ UCS_TEST_F(test_varuna_peer, messages_without_doubt_wait) {
     inner = peer->ctl_eps[0];
     host->advance(0.1);
     receive(server, UCT_VARUNA_CTL_CLOSE_REP);
-    uct_varuna_ctl_port_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
+    uct_varuna_ports_event(host->ctl(), 1, UCT_VARUNA_PORT_DOWN);
     EXPECT_EQ(inner, peer->ctl_eps[0]);
     EXPECT_EQ(0u, peer->num_lost[0]);
     lane.is_drained = true;
