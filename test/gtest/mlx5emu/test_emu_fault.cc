@@ -95,6 +95,19 @@ UCS_TEST_F(test_emu_link, planes_are_separate) {
     EXPECT_TRUE(a->completes(6, IBV_WC_RETRY_EXC_ERR));
 }
 
+UCS_TEST_F(test_emu_link, rules_change_two_links_at_one_event) {
+    make_pair();
+    fault("post nth=2 down=0:1", 1);
+    fault("post nth=2 silent=1:0", 1);
+    expect_works(*a, *b, 5);
+    a->write(*b, 6, 0, 8, 0);
+    EXPECT_TRUE(a->completes(6, IBV_WC_RETRY_EXC_ERR));
+
+    std::string status = fabric().command("status");
+    EXPECT_NE(std::string::npos, status.find("mlx5_1  lid 1  down")) << status;
+    EXPECT_NE(std::string::npos, status.find("mlx5_0  lid 2  silent")) << status;
+}
+
 UCS_TEST_F(test_emu_link, back_before_the_retries_run_out) {
     make_pair(0, 14, 7);  /* 67 ms each */
     fault("packet op=write try=again nth=2 up");

@@ -252,12 +252,13 @@ UCS_TEST_F(test_emu_rule, several_kinds_of_actions_at_once) {
     emu_fault_verdict_t v;
 
     emu_fault_rules_apply(rules, 3, &e, &v);
-    EXPECT_EQ(EMU_FAULT_ACTION_FLAP, v.link_op);
-    EXPECT_EQ(1, v.link_host);
-    EXPECT_EQ(20000000ul, v.flap_ns);
-    EXPECT_EQ(250000u, v.flap_ppm);
-    EXPECT_EQ(EMU_FAULT_ACTION_KILL_SILENT, v.nic_op);
-    EXPECT_EQ(1, v.nic_index);
+    ASSERT_EQ(2u, v.num_changes);
+    EXPECT_EQ(EMU_FAULT_ACTION_FLAP, v.changes[0].op);
+    EXPECT_EQ(1, v.changes[0].host);
+    EXPECT_EQ(20000000ul, v.changes[0].flap_ns);
+    EXPECT_EQ(250000u, v.changes[0].flap_ppm);
+    EXPECT_EQ(EMU_FAULT_ACTION_KILL_SILENT, v.changes[1].op);
+    EXPECT_EQ(1, v.changes[1].index);
     EXPECT_TRUE(v.hang);
     EXPECT_EQ(EMU_FAULT_ACTION_NONE, v.fate);
 }
@@ -304,15 +305,60 @@ UCS_TEST_F(test_emu_rule, several_rules) {
     emu_fault_rules_apply(rules, 4, &e, &v);
     EXPECT_EQ(EMU_FAULT_ACTION_DELAY, v.fate);
     EXPECT_EQ(1000000ul, v.value_ns);
-    EXPECT_EQ(EMU_FAULT_ACTION_SILENT, v.link_op);
-    EXPECT_EQ(1, v.link_host);
-    EXPECT_EQ(0, v.link_index);
+    ASSERT_EQ(1u, v.num_changes);
+    EXPECT_EQ(EMU_FAULT_ACTION_SILENT, v.changes[0].op);
+    EXPECT_EQ(1, v.changes[0].host);
+    EXPECT_EQ(0, v.changes[0].index);
 
     emu_fault_rules_apply(rules, 4, &e, &v);
     EXPECT_EQ(EMU_FAULT_ACTION_DROP, v.fate);
-    EXPECT_EQ(EMU_FAULT_ACTION_NONE, v.link_op);
+    EXPECT_EQ(0u, v.num_changes);
     EXPECT_EQ(2ul, rules[2].matched);
     EXPECT_EQ(0ul, rules[3].matched);
+}
+
+UCS_TEST_F(test_emu_rule, all_changes_of_an_event_are_made) {
+    emu_fault_rule_t rules[6] = {make("post down=0:0"), make("post silent=1:0"),
+                                 make("post kill=0:1"), make("post up=0:0"),
+                                 make("post down=0:0"), make("post kill=0:0")};
+    emu_fault_event_t e       = event(EMU_FAULT_POINT_POST, EMU_FAULT_OP_WRITE);
+    emu_fault_verdict_t v;
+
+    emu_fault_rules_apply(rules, 6, &e, &v);
+    ASSERT_EQ(6u, v.num_changes);
+    for (unsigned i = 0; i < 6; ++i) {
+        EXPECT_EQ(rules[i].action, v.changes[i].op);
+        EXPECT_EQ(rules[i].at_host, v.changes[i].host);
+        EXPECT_EQ(rules[i].at_link, v.changes[i].index);
+        EXPECT_EQ(1ul, rules[i].fired);
+    }
+}
+
+/* What would have no effect does not count as fired, and comes later */
+UCS_TEST_F(test_emu_rule, fires_only_with_an_effect) {
+    const char *pairs[][2] = {{"packet down=1:0", "packet down=1:0"},
+                              {"packet kill=1:0", "packet kill_silent=1:0"},
+                              {"packet flap=20ms@1:0", "packet flap=20ms@1:0"},
+                              {"packet hang", "packet hang"},
+                              {"packet drop", "packet delay=1ms"},
+                              {"packet dup", "packet nth=1 drop"}};
+    emu_fault_event_t e    = packet(1, 1);
+    emu_fault_verdict_t v;
+
+    for (auto &pair : pairs) {
+        emu_fault_rule_t rules[3] = {make(pair[0]), make(pair[1]),
+                                     make("packet count=all count")};
+
+        emu_fault_rules_apply(rules, 3, &e, &v);
+        EXPECT_EQ(1ul, rules[0].fired) << pair[0];
+        EXPECT_EQ(0ul, rules[1].fired) << pair[1];
+        EXPECT_EQ(1ul, rules[1].matched) << pair[1];
+        EXPECT_EQ(1ul, rules[2].fired);
+
+        emu_fault_rules_apply(rules, 3, &e, &v);
+        EXPECT_EQ(1ul, rules[0].fired) << pair[0];
+        EXPECT_EQ(1ul, rules[1].fired) << pair[1];
+    }
 }
 
 UCS_TEST_F(test_emu_rule, link_of_the_requester_by_default) {
@@ -323,9 +369,10 @@ UCS_TEST_F(test_emu_rule, link_of_the_requester_by_default) {
     e.host = 4;
     e.link = 2;
     emu_fault_rules_apply(&rule, 1, &e, &v);
-    EXPECT_EQ(EMU_FAULT_ACTION_DOWN, v.link_op);
-    EXPECT_EQ(4, v.link_host);
-    EXPECT_EQ(2, v.link_index);
+    ASSERT_EQ(1u, v.num_changes);
+    EXPECT_EQ(EMU_FAULT_ACTION_DOWN, v.changes[0].op);
+    EXPECT_EQ(4, v.changes[0].host);
+    EXPECT_EQ(2, v.changes[0].index);
 }
 
 UCS_TEST_F(test_emu_rule, who_must_split_trains) {

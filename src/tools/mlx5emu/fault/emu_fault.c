@@ -19,14 +19,22 @@ static const emu_link_state_t emu_fault_link_states[EMU_FAULT_ACTION_LAST] = {
     [EMU_FAULT_ACTION_UP]     = EMU_LINK_UP
 };
 
-static void emu_fault_do_link(const emu_fault_verdict_t *verdict)
+static void emu_fault_do_change(const emu_fault_change_t *change)
 {
-    if (verdict->link_op == EMU_FAULT_ACTION_FLAP) {
-        emu_link_flap(verdict->link_host, verdict->link_index,
-                      verdict->flap_ns, verdict->flap_ppm);
-    } else {
-        emu_link_set(verdict->link_host, verdict->link_index,
-                     emu_fault_link_states[verdict->link_op]);
+    switch (change->op) {
+    case EMU_FAULT_ACTION_KILL:
+    case EMU_FAULT_ACTION_KILL_SILENT:
+        (void)emu_nic_kill(change->host, change->index,
+                           change->op == EMU_FAULT_ACTION_KILL);
+        break;
+    case EMU_FAULT_ACTION_FLAP:
+        emu_link_flap(change->host, change->index, change->flap_ns,
+                      change->flap_ppm);
+        break;
+    default:
+        emu_link_set(change->host, change->index,
+                     emu_fault_link_states[change->op]);
+        break;
     }
 }
 
@@ -43,18 +51,15 @@ void emu_fault_check(const emu_fault_event_t *event,
                      emu_fault_verdict_t *verdict_p)
 {
     emu_fabric_t *f = emu_fabric;
+    unsigned i;
 
     emu_lock(&f->fault_lock);
     emu_fault_rules_apply(f->fault_rules, EMU_FAULT_MAX_RULES, event,
                           verdict_p);
     emu_unlock(&f->fault_lock);
 
-    if (verdict_p->link_op != EMU_FAULT_ACTION_NONE) {
-        emu_fault_do_link(verdict_p);
-    }
-    if (verdict_p->nic_op != EMU_FAULT_ACTION_NONE) {
-        (void)emu_nic_kill(verdict_p->nic_host, verdict_p->nic_index,
-                           verdict_p->nic_op == EMU_FAULT_ACTION_KILL);
+    for (i = 0; i < verdict_p->num_changes; ++i) {
+        emu_fault_do_change(&verdict_p->changes[i]);
     }
     if (verdict_p->hang) {
         emu_fault_do_hang(event->qpn);

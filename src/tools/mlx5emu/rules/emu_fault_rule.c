@@ -115,7 +115,9 @@ uint32_t emu_fault_derive_seed(uint64_t seed, uint32_t id)
     return emu_fault_mix(seed + id * 0x9e3779b97f4a7c15ull);
 }
 
-int emu_fault_rule_match(emu_fault_rule_t *rule, const emu_fault_event_t *event)
+/* Count an event that fits. @return whether the rule would fire */
+static int emu_fault_rule_is_due(emu_fault_rule_t *rule,
+                                 const emu_fault_event_t *event)
 {
     if (!emu_fault_rule_fits(rule, event)) {
         return 0;
@@ -126,8 +128,13 @@ int emu_fault_rule_match(emu_fault_rule_t *rule, const emu_fault_event_t *event)
         return 0;
     }
 
-    if ((rule->prob_ppm < EMU_FAULT_PPM_ONE) &&
-        (emu_fault_random_ppm(rule->seed, rule->matched) >= rule->prob_ppm)) {
+    return (rule->prob_ppm >= EMU_FAULT_PPM_ONE) ||
+           (emu_fault_random_ppm(rule->seed, rule->matched) < rule->prob_ppm);
+}
+
+int emu_fault_rule_match(emu_fault_rule_t *rule, const emu_fault_event_t *event)
+{
+    if (!emu_fault_rule_is_due(rule, event)) {
         return 0;
     }
 
@@ -141,31 +148,80 @@ static uint8_t emu_fault_at(uint32_t chosen, uint32_t own)
     return (chosen == EMU_FAULT_ANY) ? own : chosen;
 }
 
-static void emu_fault_verdict_add(emu_fault_verdict_t *verdict,
-                                  const emu_fault_rule_t *rule,
-                                  const emu_fault_event_t *event)
+/* The last change before of what another one is about, or NULL */
+static const emu_fault_change_t *
+emu_fault_change_before(const emu_fault_verdict_t *verdict,
+                        const emu_fault_change_t *change)
 {
-    if (rule->action == EMU_FAULT_ACTION_HANG) {
-        verdict->hang = 1;
-    } else if (emu_fault_is_nic_action(rule->action)) {
-        if (verdict->nic_op == EMU_FAULT_ACTION_NONE) {
-            verdict->nic_op    = rule->action;
-            verdict->nic_host  = emu_fault_at(rule->at_host, event->host);
-            verdict->nic_index = emu_fault_at(rule->at_link, event->link);
+    const emu_fault_change_t *before = verdict->changes + verdict->num_changes;
+
+    while (before-- > verdict->changes) {
+        if ((before->host == change->host) && (before->index == change->index) &&
+            (emu_fault_is_nic_action(before->op) ==
+             emu_fault_is_nic_action(change->op))) {
+            return before;
         }
-    } else if (emu_fault_is_link_action(rule->action)) {
-        if (verdict->link_op == EMU_FAULT_ACTION_NONE) {
-            verdict->link_op    = rule->action;
-            verdict->link_host  = emu_fault_at(rule->at_host, event->host);
-            verdict->link_index = emu_fault_at(rule->at_link, event->link);
-            verdict->flap_ns    = rule->value_ns;
-            verdict->flap_ppm   = rule->flap_ppm;
-        }
-    } else if (verdict->fate == EMU_FAULT_ACTION_NONE) {
-        verdict->fate     = rule->action;
-        verdict->value_ns = rule->value_ns;
-        verdict->wait     = rule->wait;
     }
+
+    return NULL;
+}
+
+/* Whether it makes a difference: a NIC dies once, and a link does not become what it
+ * is */
+static int emu_fault_change_matters(const emu_fault_verdict_t *verdict,
+                                    const emu_fault_change_t *change)
+{
+    const emu_fault_change_t *before = emu_fault_change_before(verdict, change);
+
+    return (before == NULL) ||
+           (!emu_fault_is_nic_action(change->op) &&
+            ((before->op != change->op) || (before->flap_ns != change->flap_ns) ||
+             (before->flap_ppm != change->flap_ppm)));
+}
+
+static int emu_fault_verdict_change(emu_fault_verdict_t *verdict,
+                                    const emu_fault_rule_t *rule,
+                                    const emu_fault_event_t *event)
+{
+    emu_fault_change_t change = {
+        .op       = rule->action,
+        .host     = emu_fault_at(rule->at_host, event->host),
+        .index    = emu_fault_at(rule->at_link, event->link),
+        .flap_ppm = rule->flap_ppm,
+        .flap_ns  = rule->value_ns
+    };
+
+    if (!emu_fault_change_matters(verdict, &change)) {
+        return 0;
+    }
+
+    verdict->changes[verdict->num_changes++] = change;
+    return 1;
+}
+
+/* @return whether the rule has something to add, and so fires */
+static int emu_fault_verdict_add(emu_fault_verdict_t *verdict,
+                                 const emu_fault_rule_t *rule,
+                                 const emu_fault_event_t *event)
+{
+    int is_hung = verdict->hang;
+
+    if (rule->action == EMU_FAULT_ACTION_NONE) {
+        return 1;
+    } else if (rule->action == EMU_FAULT_ACTION_HANG) {
+        verdict->hang = 1;
+        return !is_hung;
+    } else if (emu_fault_is_nic_action(rule->action) ||
+               emu_fault_is_link_action(rule->action)) {
+        return emu_fault_verdict_change(verdict, rule, event);
+    } else if (verdict->fate != EMU_FAULT_ACTION_NONE) {
+        return 0;
+    }
+
+    verdict->fate     = rule->action;
+    verdict->value_ns = rule->value_ns;
+    verdict->wait     = rule->wait;
+    return 1;
 }
 
 void emu_fault_rules_apply(emu_fault_rule_t *rules, unsigned num_rules,
@@ -174,10 +230,11 @@ void emu_fault_rules_apply(emu_fault_rule_t *rules, unsigned num_rules,
 {
     unsigned i;
 
-    memset(verdict_p, 0, sizeof(*verdict_p));
+    memset(verdict_p, 0, offsetof(emu_fault_verdict_t, changes));
     for (i = 0; i < num_rules; ++i) {
-        if (emu_fault_rule_match(&rules[i], event)) {
-            emu_fault_verdict_add(verdict_p, &rules[i], event);
+        if (emu_fault_rule_is_due(&rules[i], event) &&
+            emu_fault_verdict_add(verdict_p, &rules[i], event)) {
+            ++rules[i].fired;
         }
     }
 }

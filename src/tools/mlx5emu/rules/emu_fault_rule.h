@@ -144,20 +144,26 @@ typedef struct emu_fault_event {
 } emu_fault_event_t;
 
 
+/** A change of a link or a NIC. */
+typedef struct emu_fault_change {
+    uint8_t  op;         /**< EMU_FAULT_ACTION_DOWN, SILENT, UP or FLAP of a link;
+                              KILL or KILL_SILENT of a NIC */
+    uint8_t  host;       /**< Whose */
+    uint8_t  index;      /**< Of the link or the NIC */
+    uint32_t flap_ppm;   /**< Of FLAP: the part of a period that it is up */
+    uint64_t flap_ns;    /**< ... and the period */
+} emu_fault_change_t;
+
+
 /** What comes of an event, all rules considered. */
 typedef struct emu_fault_verdict {
     uint8_t  fate;       /**< EMU_FAULT_ACTION_NONE, DROP, DELAY or DUP */
-    uint8_t  link_op;    /**< EMU_FAULT_ACTION_NONE, DOWN, SILENT, UP, FLAP */
-    uint8_t  link_host;  /**< Whose link changes ... */
-    uint8_t  link_index; /**< ... and which: the engine does it first */
-    uint8_t  nic_op;     /**< EMU_FAULT_ACTION_NONE, KILL or KILL_SILENT */
-    uint8_t  nic_host;
-    uint8_t  nic_index;
     uint8_t  hang;       /**< Whether the requester's QP stops */
-    uint32_t flap_ppm;   /**< Of FLAP: the part of a period that it is up */
-    uint64_t flap_ns;    /**< ... and the period */
     uint64_t value_ns;   /**< Of DELAY and DUP */
     emu_fault_wait_t wait; /**< ... or this */
+    uint32_t num_changes;
+    emu_fault_change_t changes[EMU_FAULT_MAX_RULES]; /**< The engine makes them
+                              first, in this order */
 } emu_fault_verdict_t;
 
 
@@ -239,9 +245,10 @@ int emu_fault_rule_match(emu_fault_rule_t *rule,
 
 
 /**
- * Show an event to a table of rules. Every rule counts. The first that fires
- * with a packet's fate decides that fate, the first with a link change decides
- * the change: so "drop" and "down" can be had at once, as two rules.
+ * Show an event to a table of at most EMU_FAULT_MAX_RULES rules. Every rule counts its
+ * matches. The first that is due with a packet's fate decides that fate, and all changes
+ * of links and NICs are made. A rule that has nothing to add does not fire: it remains
+ * due for its next match.
  */
 void emu_fault_rules_apply(emu_fault_rule_t *rules, unsigned num_rules,
                            const emu_fault_event_t *event,
