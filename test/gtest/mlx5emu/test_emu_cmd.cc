@@ -77,6 +77,12 @@ UCS_TEST_F(test_emu_cmd, errors) {
     refuses({"up", "-n", "x", "--hosts", "two"}, 2, "from 1 to");
     refuses({"up", "-n", "x", "--links", "99"}, 2, "from 1 to");
     refuses({"up", "-n", "x", "--mtu", "1500"}, 2, "2048");
+    for (const char *mtu : {"1=1500", "=1024", "1=", "1:=1024", "1:0:0=1024", "32=1024",
+                            "1:8=1024", "1:0=128"}) {
+        refuses({"up", "-n", "x", "--mtu", mtu}, 2, "1:0=2048");
+    }
+    refuses({"up", "-n", "x", "--mtu", "2=1024", "--hosts", "2"}, 2, "host 2");
+    refuses({"up", "-n", "x", "--mtu", "1:2=1024", "--links", "2"}, 2, "link 2");
     for (const char *topology : {"", "0", "9", "2,", "2;2", "4,4,1", "/2", "2//2"}) {
         refuses({"up", "-n", "x", "--topology", topology}, 2, "such as \"2,2/4\"");
     }

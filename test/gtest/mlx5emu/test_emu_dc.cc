@@ -100,6 +100,34 @@ protected:
     }
 };
 
+/* The initiator's packets are as long as its own path MTU, whichever target they are for */
+UCS_TEST_F(test_emu_dc, a_target_has_an_mtu_of_its_own) {
+    node fitting = make_target(1), other = make_node(2);
+    const struct {
+        unsigned      opcode, length;
+        ibv_wc_status status;
+    } cases[] = {{MLX5_OPCODE_RDMA_WRITE, 512, IBV_WC_SUCCESS},
+                 {MLX5_OPCODE_RDMA_WRITE, 513, IBV_WC_REM_INV_REQ_ERR},
+                 {MLX5_OPCODE_RDMA_WRITE, 5000, IBV_WC_REM_INV_REQ_ERR},
+                 {MLX5_OPCODE_SEND, 513, IBV_WC_REM_INV_REQ_ERR},
+                 {MLX5_OPCODE_RDMA_READ, 512, IBV_WC_SUCCESS},
+                 {MLX5_OPCODE_RDMA_READ, 513, IBV_WC_BAD_RESP_ERR}};
+
+    (*other.agent)("mtu", 512);
+    other.qp  = (*other.agent)("dct", other.ctx, other.cq, other.srq, key).at(0);
+    other.qpn = (*other.agent)("dc_modify", other.qp, 0, 0, 0).at(0);
+    recv(other, 1, 0);
+    for (const auto &c : cases) {
+        node initiator = make_initiator(0);
+
+        post(initiator, fitting, make_ah(initiator, fitting), MLX5_OPCODE_RDMA_WRITE, 0,
+             5000, 0);
+        ASSERT_EQ((uint64_t)IBV_WC_SUCCESS, status(initiator));
+        post(initiator, other, make_ah(initiator, other), c.opcode, 0, c.length, 0);
+        EXPECT_EQ((uint64_t)c.status, status(initiator)) << c.opcode << " " << c.length;
+    }
+}
+
 UCS_TEST_F(test_emu_dc, one_initiator_several_targets) {
     node initiator = make_initiator(0);
     std::vector<node> targets;

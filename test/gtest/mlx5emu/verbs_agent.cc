@@ -26,6 +26,7 @@ std::vector<ibv_cq*>    cqs;
 std::vector<ibv_srq*>   srqs;
 std::vector<queue_pair> qps;
 std::vector<ibv_ah*>    ahs;
+ibv_mtu                 path_mtu = IBV_MTU_1024;
 
 uint64_t number(const words_t &words, size_t index)
 {
@@ -347,6 +348,18 @@ static numbers_t cmd_qp(const words_t &words)
     return {qps.size() - 1, qp.ibv->qp_num};
 }
 
+/* mtu BYTES: of what is connected from now on (1024) */
+static numbers_t cmd_mtu(const words_t &words)
+{
+    unsigned mtu = IBV_MTU_256;
+
+    while ((128ul << mtu) < number(words, 1)) {
+        ++mtu;
+    }
+    path_mtu = ibv_mtu(mtu);
+    return {};
+}
+
 /* connect QP REMOTE_QPN DLID TIMEOUT RETRY RNR_RETRY [SL [SGID_INDEX PREFIX ID]] */
 static numbers_t cmd_connect(const words_t &words)
 {
@@ -362,7 +375,7 @@ static numbers_t cmd_connect(const words_t &words)
               "modify to INIT");
 
     attr.qp_state           = IBV_QPS_RTR;
-    attr.path_mtu           = IBV_MTU_1024;
+    attr.path_mtu           = path_mtu;
     attr.dest_qp_num        = number(words, 2);
     attr.rq_psn             = 0xfffff0;   /* wraps soon */
     attr.max_dest_rd_atomic = 4;
@@ -661,7 +674,7 @@ static const std::map<std::string, command_t> commands = {
     {"mr", cmd_mr},           {"dereg", cmd_dereg},   {"fill", cmd_fill},
     {"match", cmd_match},     {"zeroes", cmd_zeroes}, {"get", cmd_get},
     {"put", cmd_put},         {"cq", cmd_cq},         {"srq", cmd_srq},
-    {"qp", cmd_qp},           {"connect", cmd_connect}, {"ud", cmd_ud},
+    {"qp", cmd_qp},           {"mtu", cmd_mtu},         {"connect", cmd_connect}, {"ud", cmd_ud},
     {"state", cmd_state},     {"query", cmd_query},   {"ah", cmd_ah},
     {"destroy", cmd_destroy}, {"send", cmd_send},     {"recv", cmd_recv},
     {"srq_recv", cmd_recv},   {"poll", cmd_poll},     {"arm", cmd_arm},

@@ -64,6 +64,9 @@ extern std::vector<ibv_srq*>   srqs;
 extern std::vector<queue_pair> qps;
 extern std::vector<ibv_ah*>    ahs;
 
+/** Path MTU of connections and of DC queue pairs from now on. */
+extern ibv_mtu path_mtu;
+
 /** Word number @a index as a number; throws if it is missing. */
 uint64_t number(const words_t &words, size_t index);
 

@@ -94,7 +94,7 @@ numbers_t cmd_dc_modify(const words_t &words)
     check(errno == 0, "modify to INIT");
 
     attr.qp_state         = IBV_QPS_RTR;
-    attr.path_mtu         = IBV_MTU_1024;
+    attr.path_mtu         = path_mtu;
     attr.min_rnr_timer    = 1;
     attr.ah_attr.port_num = 1;
     mask                  = IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV |

@@ -17,6 +17,8 @@
 
 #define EMU_MAX_HOSTS        32
 #define EMU_MAX_LINKS        8
+#define EMU_MIN_MTU          256
+#define EMU_MAX_MTU          4096
 #define EMU_MAX_PORTS        (EMU_MAX_HOSTS * EMU_MAX_LINKS)
 #define EMU_MAX_PROCS        512
 #define EMU_MAX_CTXS         2048

@@ -42,7 +42,8 @@ typedef struct emu_fabric_config {
     char     name[EMU_NAME_MAX];
     uint32_t hosts;          /* 1..EMU_MAX_HOSTS */
     uint32_t links;          /* 1..EMU_MAX_LINKS */
-    uint32_t mtu;            /* 256, 512, 1024, 2048 or 4096 bytes */
+    uint16_t mtu[EMU_MAX_HOSTS][EMU_MAX_LINKS]; /* of each port: 256, 512, 1024, 2048
+                                or 4096 bytes */
     uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
     uint32_t speeds[EMU_MAX_LINKS]; /* emu_speed_t of the ports of each link */
     uint32_t subnet_timeout; /* of all ports, see ibv_query_port() */

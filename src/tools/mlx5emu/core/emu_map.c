@@ -40,12 +40,11 @@ typedef struct emu_layout {
 
 void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
 {
-    unsigned link;
+    unsigned host, link;
 
     memset(cfg_p, 0, sizeof(*cfg_p));
     cfg_p->hosts         = 2;
     cfg_p->links         = 2;
-    cfg_p->mtu           = 4096;
     cfg_p->trace_entries = EMU_DEFAULT_TRACE;
     cfg_p->heap_size     = EMU_DEFAULT_HEAP;
     cfg_p->seed          = 1;
@@ -53,6 +52,9 @@ void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
     cfg_p->subnet_timeout = EMU_DEFAULT_SUBNET_TIMEOUT;
     for (link = 0; link < EMU_MAX_LINKS; ++link) {
         cfg_p->speeds[link] = EMU_SPEED_EDR;
+        for (host = 0; host < EMU_MAX_HOSTS; ++host) {
+            cfg_p->mtu[host][link] = EMU_MAX_MTU;
+        }
     }
 }
 
@@ -135,9 +137,29 @@ static uint64_t emu_layout_hash(void)
     return hash;
 }
 
+/* @return whether one is not possible: *mtu_p */
+static int emu_fabric_has_bad_mtu(const emu_fabric_config_t *cfg, unsigned *mtu_p)
+{
+    unsigned host, link, mtu;
+
+    for (host = 0; host < cfg->hosts; ++host) {
+        for (link = 0; link < cfg->links; ++link) {
+            mtu = cfg->mtu[host][link];
+            if ((mtu < EMU_MIN_MTU) || (mtu > EMU_MAX_MTU) || (mtu & (mtu - 1))) {
+                *mtu_p = mtu;
+                return 1;
+            }
+        }
+    }
+
+    return 0;
+}
+
 static int emu_fabric_config_check(const emu_fabric_config_t *cfg, char *err,
                                    size_t err_max)
 {
+    unsigned mtu;
+
     if (!emu_fabric_name_valid(cfg->name)) {
         snprintf(err, err_max, "invalid fabric name '%s': use letters, digits, "
                  "'_', '-' and '.', at most %d of them", cfg->name,
@@ -148,10 +170,9 @@ static int emu_fabric_config_check(const emu_fabric_config_t *cfg, char *err,
     } else if ((cfg->links < 1) || (cfg->links > EMU_MAX_LINKS)) {
         snprintf(err, err_max, "%u links: 1 to %d are possible", cfg->links,
                  EMU_MAX_LINKS);
-    } else if ((cfg->mtu < 256) || (cfg->mtu > 4096) ||
-               ((cfg->mtu & (cfg->mtu - 1)) != 0)) {
+    } else if (emu_fabric_has_bad_mtu(cfg, &mtu)) {
         snprintf(err, err_max, "MTU %u: 256, 512, 1024, 2048 or 4096 is "
-                 "possible", cfg->mtu);
+                 "possible", mtu);
     } else if (!(cfg->time_scale >= 0.001) || !(cfg->time_scale <= 1000)) {
         snprintf(err, err_max, "time scale %g: 0.001 to 1000 is possible",
                  cfg->time_scale);
@@ -204,6 +225,7 @@ static void emu_fabric_init_port(emu_fabric_t *f, unsigned host, unsigned link)
     port->hca        = f->cfg.shared_hca ? host * f->cfg.links : port->index;
     port->link_state = EMU_LINK_UP;
     port->speed      = f->cfg.speeds[link];
+    port->mtu        = f->cfg.mtu[host][link];
     emu_lock_init(&port->hca_lock);
     emu_lock_init(&port->link_lock);
 }

@@ -38,6 +38,7 @@ const char *emu_counter_names[EMU_CNT_LAST] = {
     [EMU_CNT_DROPS_LINK]   = "dropped_by_link",
     [EMU_CNT_DROPS_FAULT]  = "dropped_by_fault",
     [EMU_CNT_DROPS_QUEUE]  = "dropped_by_queue",
+    [EMU_CNT_DROPS_MTU]    = "dropped_by_mtu",
     [EMU_CNT_DROPS_DEST]   = "dropped_at_destination",
     [EMU_CNT_CQES]         = "cqes"
 };
@@ -91,20 +92,9 @@ emu_port_t *emu_port_get(unsigned host, unsigned link)
     return &emu_fabric->ports[host * emu_fabric->cfg.links + link];
 }
 
-static enum ibv_mtu emu_port_mtu(void)
+enum ibv_mtu emu_port_mtu(const emu_port_t *port)
 {
-    switch (emu_fabric->cfg.mtu) {
-    case 256:
-        return IBV_MTU_256;
-    case 512:
-        return IBV_MTU_512;
-    case 1024:
-        return IBV_MTU_1024;
-    case 2048:
-        return IBV_MTU_2048;
-    default:
-        return IBV_MTU_4096;
-    }
+    return IBV_MTU_256 + __builtin_ctz(port->mtu / EMU_MIN_MTU);
 }
 
 emu_port_t *emu_port_device(const emu_port_t *port)
@@ -167,7 +157,7 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
     memset(attr_p, 0, sizeof(*attr_p));
     attr_p->state           = is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
     attr_p->max_mtu         = IBV_MTU_4096;
-    attr_p->active_mtu      = emu_port_mtu();
+    attr_p->active_mtu      = emu_port_mtu(port);
     attr_p->gid_tbl_len     = emu_addr_num_gids(&addr);
     attr_p->port_cap_flags  = IBV_PORT_CM_SUP;
     attr_p->max_msg_sz      = EMU_MAX_MSG;

@@ -46,6 +46,8 @@ typedef enum emu_counter {
     EMU_CNT_DROPS_FAULT,   /* packets lost by a fault rule */
     EMU_CNT_DROPS_QUEUE,   /* packets lost since a queue was full, or their
                               lifetime over */
+    EMU_CNT_DROPS_MTU,     /* packets longer than the MTU of the port at the
+                              other end */
     EMU_CNT_DROPS_DEST,    /* packets without a receiver, or dropped */
     EMU_CNT_CQES,          /* completions written */
     EMU_CNT_LAST
@@ -95,6 +97,7 @@ struct emu_port {
                                 each death and revival; read without a lock */
     uint32_t   fatal_gen;    /* the one that goes on until the time below ... */
     uint64_t   fatal_until_ns; /* ... after DEVICE_FATAL; 0: none; atomic */
+    uint32_t   mtu;          /* bytes */
     uint32_t   speed;        /* emu_speed_t: what it says, not how fast it is */
     emu_lock_t link_lock;    /* guards changes of link_state and flap_*; that of
                                 the device's port guards both of a bond */
@@ -123,6 +126,9 @@ uint16_t emu_port_ooo_sls(const emu_port_t *port);
 
 /** Attributes as ibv_query_device gives them. */
 void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p);
+
+/** MTU of a port as verbs name it. */
+enum ibv_mtu emu_port_mtu(const emu_port_t *port);
 
 /** Rate of the port as sysfs has it. */
 const char *emu_port_rate(const emu_port_t *port);

@@ -142,6 +142,27 @@ void ctl_quirk_print_status(void);
 struct json_t *ctl_quirk_json_status(void);
 
 
+/** How many hosts and links the places of MTUs need. */
+typedef struct ctl_mtu_named {
+    uint32_t hosts;
+    uint32_t links;
+} ctl_mtu_named_t;
+
+/** Parse an MTU, "BYTES", "HOST=BYTES" or "HOST:LINK=BYTES", into the configuration.
+ *  @return exit status. */
+int ctl_mtu_parse(const ctl_verb_t *verb, const char *text,
+                  emu_fabric_config_t *cfg, ctl_mtu_named_t *named);
+
+
+/** Complain about places that the fabric will not have. @return exit status. */
+int ctl_mtu_check(const ctl_verb_t *verb, const emu_fabric_config_t *cfg,
+                  const ctl_mtu_named_t *named);
+
+
+/** The smallest and the largest MTU of a fabric's ports. */
+void ctl_mtu_range(const emu_fabric_config_t *cfg, unsigned *min_p, unsigned *max_p);
+
+
 #define CTL_SPEED_MAX_LATENCY_NS 10000000000ul
 
 /** Parse what a link can do: "rate", "latency" or "queue", and its value.

@@ -180,7 +180,7 @@ static void ctl_status_print_speed(const emu_port_t *port)
 static void ctl_status_print_port(const emu_port_t *port)
 {
     char device[EMU_PORT_NAME_MAX];
-    unsigned counter;
+    unsigned min_mtu, max_mtu, counter;
     int column = 0;
     uint64_t value;
 
@@ -189,6 +189,10 @@ static void ctl_status_print_port(const emu_port_t *port)
            emu_port_lid(port), (port->nic_gen & 1) ? "dead " : "",
            emu_link_state_names[port->link_state],
            port->flap_period_ns ? " (flaps)" : "");
+    ctl_mtu_range(&emu_fabric->cfg, &min_mtu, &max_mtu);
+    if (min_mtu != max_mtu) {
+        printf("  MTU %u", port->mtu);
+    }
     ctl_status_print_speed(port);
     for (counter = 0; counter < EMU_CNT_LAST; ++counter) {
         value = ctl_status_total(port, counter);
@@ -235,11 +239,15 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
 {
     const uint64_t written = emu_trace_count(emu_fabric->trace);
     char line[EMU_FAULT_LINE_MAX];
-    unsigned i;
+    unsigned min_mtu, max_mtu, i;
 
-    printf("fabric \"%s\": %u hosts, %u links, MTU %u, up for %.0f s\n",
-           emu_fabric->cfg.name, emu_fabric->cfg.hosts, emu_fabric->cfg.links,
-           emu_fabric->cfg.mtu,
+    ctl_mtu_range(&emu_fabric->cfg, &min_mtu, &max_mtu);
+    printf("fabric \"%s\": %u hosts, %u links, MTU %u", emu_fabric->cfg.name,
+           emu_fabric->cfg.hosts, emu_fabric->cfg.links, max_mtu);
+    if (min_mtu != max_mtu) {
+        printf(" and less");
+    }
+    printf(", up for %.0f s\n",
            (emu_now_ns() - emu_fabric->start_ns) * 1e-9);
     printf("seed %" PRIu64 ", time scale %g%s\n", emu_fabric->cfg.seed,
            emu_fabric->cfg.time_scale,
@@ -309,9 +317,9 @@ static json_t *ctl_status_json_port(const emu_port_t *port)
     }
 
     emu_port_device_name(port, device);
-    return json_pack("{s:i, s:i, s:s, s:i, s:s, s:b, s:b, s:I, s:o, s:o,"
+    return json_pack("{s:i, s:i, s:s, s:i, s:i, s:s, s:b, s:b, s:I, s:o, s:o,"
                      " s:o}", "host", port->host, "link", port->link, "device", device,
-                     "lid", emu_port_lid(port), "state",
+                     "lid", emu_port_lid(port), "mtu", (int)port->mtu, "state",
                      emu_link_state_names[port->link_state], "dead",
                      (int)(port->nic_gen & 1), "flaps",
                      port->flap_period_ns != 0, "changes",
@@ -393,14 +401,16 @@ static json_t *ctl_status_json_faults(const ctl_status_t *status)
 
 static int ctl_status_print_json(const ctl_status_t *status)
 {
+    unsigned min_mtu, max_mtu;
     json_t *root;
     int ret;
 
+    ctl_mtu_range(&emu_fabric->cfg, &min_mtu, &max_mtu);
     root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:f, s:I, s:I, s:o, s:o,"
                      " s:o, s:o, s:o, s:i, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
                      (int)emu_fabric->cfg.hosts, "links",
                      (int)emu_fabric->cfg.links, "mtu",
-                     (int)emu_fabric->cfg.mtu, "shared_hca",
+                     (int)max_mtu, "shared_hca",
                      (int)emu_fabric->cfg.shared_hca, "seed",
                      (json_int_t)emu_fabric->cfg.seed, "time_scale",
                      emu_fabric->cfg.time_scale, "uptime_ns",

@@ -65,6 +65,7 @@ typedef struct ctl_up_args {
     int        is_timed;
     int        is_lossy;
     emu_pipe_speed_t speed;
+    ctl_mtu_named_t mtu_named;
 } ctl_up_args_t;
 
 
@@ -79,25 +80,6 @@ static int ctl_up_parse_u32(const char *name, uint64_t min, uint64_t max,
     }
 
     *value_p = value;
-    return 0;
-}
-
-static int ctl_up_parse_mtu(uint32_t *mtu_p)
-{
-    uint32_t mtu = 0;
-    int status;
-
-    status = ctl_up_parse_u32("mtu", 256, 4096, &mtu);
-    if (status) {
-        return status;
-    }
-
-    if (mtu & (mtu - 1)) {
-        return ctl_usage_fail(&ctl_verb_up, "--mtu is 256, 512, 1024, 2048 or"
-                              " 4096, not %u", mtu);
-    }
-
-    *mtu_p = mtu;
     return 0;
 }
 
@@ -242,7 +224,7 @@ static int ctl_up_parse_option(int c, emu_fabric_config_t *cfg,
     case CTL_UP_LINKS:
         return ctl_up_parse_u32("links", 1, EMU_MAX_LINKS, &cfg->links);
     case CTL_UP_MTU:
-        return ctl_up_parse_mtu(&cfg->mtu);
+        return ctl_mtu_parse(&ctl_verb_up, optarg, cfg, &args->mtu_named);
     case CTL_UP_SPEEDS:
         return ctl_up_parse_speeds(cfg->speeds);
     case CTL_UP_TRACE:
@@ -306,8 +288,9 @@ static int ctl_up_parse(int argc, char **argv, emu_fabric_config_t *cfg,
         return ctl_usage_fail(&ctl_verb_up, "unexpected \"%s\"", argv[optind]);
     }
 
-    *done_p = 0;
-    return 0;
+    status  = ctl_mtu_check(&ctl_verb_up, cfg, &args->mtu_named);
+    *done_p = (status != 0);
+    return status;
 }
 
 static int ctl_up_load_faults(const char *path, const char *rules)
@@ -411,7 +394,9 @@ const ctl_verb_t ctl_verb_up = {
     "  -n NAME        Name of the fabric\n"
     "  --hosts H      Hosts, numbered from 0 (2)\n"
     "  --links L      Links of each host: devices mlx5_0 to mlx5_<L-1> (2)\n"
-    "  --mtu BYTES    256, 512, 1024, 2048 or 4096 (4096)\n"
+    "  --mtu [HOST[:LINK]=]BYTES\n"
+    "                 256, 512, 1024, 2048 or 4096 (4096): of all ports, of those of a\n"
+    "                 host, or of one; can be given several times, the last one counts\n"
     "  --speeds S,... What ports of link 0, 1, ... say of their speed: sdr, ddr,\n"
     "                 qdr, fdr, edr, hdr or ndr (edr)\n"
     "  --trace N      Entries that the trace holds; 0 for no trace (65536)\n"

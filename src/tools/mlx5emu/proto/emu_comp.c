@@ -184,6 +184,17 @@ static int emu_comp_scatter(const emu_qp_t *qp, const emu_rsp_t *rsp,
                        num_dst, src, 1, rsp->length);
 }
 
+/* Whether the responder cuts the data of a read as the requester counts it: otherwise a
+ * first packet comes where the only one should, say */
+static int emu_comp_suits_mtu(const emu_qp_t *qp, const emu_sqe_t *sqe,
+                              const emu_rsp_t *rsp)
+{
+    unsigned mtu = emu_qp_mtu(qp);
+
+    return (rsp->type != EMU_RSP_READ) || (rsp->mtu == mtu) ||
+           (sqe->length <= emu_min(rsp->mtu, mtu));
+}
+
 /* Data of a read or the result of an atomic; all before it is complete */
 static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
 {
@@ -204,6 +215,11 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
     ret = emu_sq_load(qp, qp->sq_ci, &op);
     if (ret != 0) {
         emu_comp_fail(qp, ret);
+        return;
+    }
+
+    if (emu_unlikely(!emu_comp_suits_mtu(qp, sqe, rsp))) {
+        emu_comp_fail(qp, MLX5_CQE_SYNDROME_BAD_RESP_ERR);
         return;
     }
 

@@ -6,7 +6,9 @@
 
 #include "emu_engine.h"
 #include "emu_proto.h"
+#include "../core/emu_fabric.h"
 #include "../core/emu_nic.h"
+#include "../core/emu_port.h"
 #include "../core/emu_route.h"
 
 #include <errno.h>
@@ -61,8 +63,9 @@ static int emu_qp_check_attr(const emu_qp_t *qp, const struct ibv_qp_attr *attr,
     if ((mask & IBV_QP_PORT) && (attr->port_num != 1)) {
         return -EINVAL;
     }
-    if ((mask & IBV_QP_PATH_MTU) && ((attr->path_mtu < IBV_MTU_256) ||
-                                     (attr->path_mtu > IBV_MTU_4096))) {
+    if ((mask & IBV_QP_PATH_MTU) &&
+        ((attr->path_mtu < IBV_MTU_256) ||
+         (attr->path_mtu > emu_port_mtu(&emu_fabric->ports[qp->port])))) {
         return -EINVAL;
     }
     if (((mask & IBV_QP_TIMEOUT) && (attr->timeout > 31)) ||

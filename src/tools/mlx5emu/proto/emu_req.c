@@ -60,7 +60,7 @@ static int emu_req_check_op(const emu_qp_t *qp, const emu_op_t *op)
     if (emu_req_is_rd_atomic(op) && (qp->attr.max_rd_atomic == 0)) {
         return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
-    if ((qp->type == EMU_QPT_UD) && (op->length > emu_fabric->cfg.mtu)) {
+    if ((qp->type == EMU_QPT_UD) && (op->length > emu_req_port(qp)->mtu)) {
         return MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR;
     }
     return 0;

@@ -103,6 +103,19 @@ static void emu_rx_trim(emu_pkt_t *pkt, uint32_t count)
     pkt->length  -= count * pkt->mtu;
 }
 
+/* A first or middle packet has exactly the path MTU of the queue pair that receives it,
+ * another one no more: that of a DC target is its own. As in the InfiniBand
+ * specification (volume 1, 9.7.4.1.6) and in Linux' rxe */
+static int emu_rx_suits_mtu(const emu_rx_t *rx)
+{
+    const emu_pkt_t *pkt = rx->pkt;
+    unsigned mtu         = emu_qp_mtu(rx->qp);
+    uint32_t num_full    = pkt->num_psn - !!(pkt->flags & EMU_PKT_LAST);
+
+    return emu_likely(pkt->mtu == mtu) || (pkt->length == 0) ||
+           ((num_full == 0) && (pkt->length <= mtu));
+}
+
 static emu_rx_verdict_t emu_rx_check_psn(emu_rx_t *rx)
 {
     int32_t diff = emu_psn_diff(rx->pkt->psn, rx->ctx->resp_psn);
@@ -112,7 +125,7 @@ static emu_rx_verdict_t emu_rx_check_psn(emu_rx_t *rx)
         return EMU_RX_NEXT;
     }
 
-    if ((diff > 0) && (rx->pkt->flags & EMU_PKT_OOO) &&
+    if ((diff > 0) && (rx->pkt->flags & EMU_PKT_OOO) && emu_rx_suits_mtu(rx) &&
         emu_rx_take_early(rx, diff)) {
         return EMU_RX_DROP; /* it is acknowledged with its predecessors */
     }
@@ -150,6 +163,11 @@ static emu_rx_verdict_t emu_rx_check_sequence(emu_rx_t *rx)
         return emu_rx_nak(rx, EMU_RSP_NAK_INV);
     }
     return EMU_RX_NEXT;
+}
+
+static emu_rx_verdict_t emu_rx_check_length(emu_rx_t *rx)
+{
+    return emu_rx_suits_mtu(rx) ? EMU_RX_NEXT : emu_rx_nak(rx, EMU_RSP_NAK_INV);
 }
 
 /* Only a message's end is acknowledged, unless the message takes its time */
@@ -196,6 +214,7 @@ static emu_rx_verdict_t (*const emu_rx_steps[])(emu_rx_t *rx) = {
     emu_rx_check_connection,
     emu_rx_check_psn,
     emu_rx_check_sequence,
+    emu_rx_check_length,
     emu_rx_check_rights,
     emu_rx_check_resource,
     emu_rx_execute,
@@ -270,8 +289,8 @@ static int emu_rx_is_sound(const emu_pkt_t *pkt)
     if ((pkt->kind == EMU_OP_NONE) || (pkt->kind >= EMU_OP_LAST) ||
         !emu_rx_is_transport(pkt->qp_type) ||
         (pkt->src_port >= EMU_MAX_PORTS) ||
-        (pkt->mtu < 256) ||
-        (pkt->mtu > 4096) || ((pkt->mtu & (pkt->mtu - 1)) != 0) ||
+        (pkt->mtu < EMU_MIN_MTU) ||
+        (pkt->mtu > EMU_MAX_MTU) || ((pkt->mtu & (pkt->mtu - 1)) != 0) ||
         (pkt->length > pkt->left) || (pkt->left > EMU_MAX_MSG)) {
         return 0;
     }

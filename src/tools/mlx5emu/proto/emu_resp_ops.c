@@ -345,6 +345,7 @@ static emu_rx_verdict_t emu_rx_read(emu_rx_t *rx)
     rsp->psn     = pkt->psn;
     rsp->num_psn = pkt->num_psn;
     rsp->length  = pkt->left;
+    rsp->mtu     = emu_qp_mtu(rx->qp);
     if (rx->mr != NULL) {
         rsp->proc = rx->mr->proc;
         rsp->addr = pkt->raddr - rx->mr->iova + rx->mr->addr;

@@ -39,7 +39,7 @@ void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
     pkt->qp_type   = EMU_QPT_UD;
     pkt->sl        = emu_port_sl(port, op->sl);
     pkt->wqe_index = qp->sq_ci;
-    pkt->mtu       = emu_fabric->cfg.mtu;
+    pkt->mtu       = port->mtu;
     pkt->psn       = emu_psn_add(qp->req_psn, EMU_PSN_MASK);
     pkt->num_psn   = 1;
     pkt->num_pkts  = 1;

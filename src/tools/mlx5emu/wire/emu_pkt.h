@@ -99,6 +99,7 @@ typedef struct emu_rsp {
     uint8_t  is_partial;       /* acknowledges a message that goes on */
     uint32_t psn;
     uint32_t num_psn;          /* reads */
+    uint32_t mtu;              /* reads: of the responder's packets; others: 0 */
     uint64_t value;            /* atomics: what was in memory */
     uint32_t proc;             /* reads: where the data are ... */
     uint64_t addr;

@@ -99,9 +99,15 @@ void emu_reply_send(const emu_pkt_t *pkt, emu_rsp_t *rsp)
 {
     emu_reply_t **list = &emu_replies[pkt->src_qpn & (EMU_MAX_QPS - 1)];
     emu_reply_t **last = list;
-    emu_reply_t *reply = calloc(1, sizeof(*reply));
+    emu_reply_t *reply;
 
     emu_wire_count_rsp(pkt, rsp);
+    if (emu_unlikely(!emu_wire_reply_fits(pkt, rsp))) {
+        emu_rsp_release(rsp);
+        return;
+    }
+
+    reply = calloc(1, sizeof(*reply));
     emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_SENT);
     if (reply != NULL) {
         reply->pkt    = *pkt;

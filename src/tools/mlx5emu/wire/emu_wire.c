@@ -120,6 +120,34 @@ void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why)
     EMU_COUNT(emu_wire_src(pkt), pkt->qp_type, why, pkt->num_pkts);
 }
 
+/* A switch discards what is longer than the port takes at which it would leave */
+static int emu_wire_fits(const emu_pkt_t *pkt)
+{
+    const emu_port_t *dst = emu_wire_dst(pkt);
+
+    return (dst == NULL) || (emu_min(pkt->length, pkt->mtu) <= dst->mtu);
+}
+
+/* The last packet of a run may be short enough. @return 0: nothing is left */
+static int emu_wire_squeeze(emu_pkt_t *pkt)
+{
+    const emu_port_t *dst = emu_wire_dst(pkt);
+    const uint32_t num    = pkt->num_pkts;
+    uint32_t num_lost     = num;
+    emu_pkt_t last;
+
+    if (emu_wire_fits(pkt)) {
+        return 1;
+    }
+
+    if ((num > 1) && (pkt->length - (num - 1) * pkt->mtu <= dst->mtu)) {
+        emu_pkt_part(pkt, --num_lost, &last);
+        *pkt = last;
+    }
+    EMU_COUNT(emu_wire_src(pkt), pkt->qp_type, EMU_CNT_DROPS_MTU, num_lost);
+    return num_lost < num;
+}
+
 /* Responses */
 
 void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
@@ -145,6 +173,16 @@ void emu_wire_lost_reply(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
 {
     EMU_COUNT(emu_wire_dst(pkt), pkt->qp_type, why, 1);
     emu_trace_set_ack(emu_fabric->trace, rsp->trace_seq, EMU_TRACE_ACK_LOST);
+}
+
+int emu_wire_reply_fits(const emu_pkt_t *pkt, const emu_rsp_t *rsp)
+{
+    if (emu_likely(emu_min(rsp->length, rsp->mtu) <= emu_wire_src(pkt)->mtu)) {
+        return 1;
+    }
+
+    emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_MTU);
+    return 0;
 }
 
 static void emu_wire_late_func(void *arg, uint64_t cookie);
@@ -307,11 +345,18 @@ static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
 {
     if (emu_fault_active()) {
         emu_wire_show_exec(pkt, rsp);
-        emu_wire_count_rsp(pkt, rsp);
-        return emu_wire_fault_rsp(ends, pkt, rsp);
     }
 
     emu_wire_count_rsp(pkt, rsp);
+    if (emu_unlikely(!emu_wire_reply_fits(pkt, rsp))) {
+        emu_rsp_release(rsp);
+        return 0;
+    }
+
+    if (emu_fault_active()) {
+        return emu_wire_fault_rsp(ends, pkt, rsp);
+    }
+
     if (emu_unlikely(!emu_wire_passes(pkt))) {
         emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_LINK);
         emu_rsp_release(rsp);
@@ -340,6 +385,10 @@ int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
     }
     if (emu_unlikely(!emu_wire_has_live_nic(src))) {
         emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
+    }
+
+    if (emu_unlikely(!emu_wire_squeeze(pkt))) {
+        return 0;
     }
 
     if (!ends->request(pkt, rsp_p)) {
@@ -487,6 +536,10 @@ int emu_wire_enter(const emu_pkt_t *pkt, uint16_t *src_p, uint16_t *dst_p)
     }
     if (emu_unlikely(!emu_wire_has_live_nic(src))) {
         emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
+    }
+    if (emu_unlikely(!emu_wire_fits(pkt))) {
+        emu_wire_lost(pkt, EMU_CNT_DROPS_MTU);
+        return 0;
     }
     return emu_wire_cables(pkt, src, dst, src_p, dst_p);
 }

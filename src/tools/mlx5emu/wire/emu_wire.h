@@ -71,6 +71,10 @@ void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why);
 void emu_wire_lost_reply(const emu_pkt_t *pkt, const emu_rsp_t *rsp,
                          emu_counter_t why);
 
+/** Whether the packets of a response are short enough for the port that they are for;
+ *  otherwise they are counted as lost. */
+int emu_wire_reply_fits(const emu_pkt_t *pkt, const emu_rsp_t *rsp);
+
 /** Count a response that is sent. */
 void emu_wire_count_rsp(const emu_pkt_t *pkt, const emu_rsp_t *rsp);
 
