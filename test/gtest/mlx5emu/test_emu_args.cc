@@ -65,4 +65,5 @@ INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
                                            "unsupported", "fork", "umem",
                                            "umem_fork", "signal", "dv_cq", "caps",
                                            "srq_default", "resize_cq",
-                                           "no_resize", "rereg_mr", "no_rereg"));
+                                           "no_resize", "rereg_mr", "no_rereg", "pin",
+                                           "pin_umem"));

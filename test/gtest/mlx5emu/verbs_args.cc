@@ -460,6 +460,8 @@ const struct {
     {"no_resize",   check_resize_refused},
     {"rereg_mr",    check_rereg_mr},
     {"no_rereg",    check_rereg_refused},
+    {"pin",         check_pin},
+    {"pin_umem",    check_pin_umem},
     {"srq_default", check_srq_default},
     {"qp",          check_qp},
     {"srq",         check_srq},

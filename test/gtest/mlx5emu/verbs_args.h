@@ -4,7 +4,7 @@
  * What the groups of checks of verbs_args share: how a check fails, and a device
  * with one of each object. verbs_args.cc has the groups about wrong arguments, and
  * main(); verbs_objects.cc those about what objects do, verbs_change.cc those about
- * objects that change.
+ * objects that change, verbs_pin.cc those about memory that cannot be registered.
  */
 
 #ifndef VERBS_ARGS_H_
@@ -111,5 +111,9 @@ void check_resize_cq();
 void check_resize_refused();
 void check_rereg_mr();
 void check_rereg_refused();
+
+/* verbs_pin.cc */
+void check_pin();
+void check_pin_umem();
 
 #endif

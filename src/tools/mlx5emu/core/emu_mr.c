@@ -54,7 +54,7 @@ int emu_pd_free(emu_pd_t *pd)
     return 0;
 }
 
-static int emu_mr_access_is_valid(unsigned access)
+int emu_mr_access_is_valid(unsigned access)
 {
     return !(access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) ||
            (access & IBV_ACCESS_LOCAL_WRITE);

@@ -51,6 +51,9 @@ int emu_pd_alloc(emu_ctx_t *ctx, emu_pd_t **pd_p);
 /** @return -EBUSY while something uses it. */
 int emu_pd_free(emu_pd_t *pd);
 
+/** Whether rights can be had together: remote write or atomic access needs local write. */
+int emu_mr_access_is_valid(unsigned access);
+
 /**
  * Register memory. Remote write or atomic access needs local write, as verbs
  * say (-EINVAL). A length of 0 is allowed and matches nothing.

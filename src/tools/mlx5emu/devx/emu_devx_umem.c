@@ -17,6 +17,7 @@
 
 #include "emu_devx.h"
 #include "../core/emu_heap.h"
+#include "../core/emu_pin.h"
 #include "../uar/emu_signal.h"
 
 #include <search.h>
@@ -250,6 +251,11 @@ mlx5dv_devx_umem_reg(struct ibv_context *context, void *addr, size_t size,
                               IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_READ))) {
         return emu_verbs_fail(EINVAL);
+    }
+
+    ret = emu_pin((uintptr_t)addr, size, access);
+    if (ret != 0) {
+        return emu_verbs_fail(ret);
     }
 
     umem = calloc(1, sizeof(*umem));

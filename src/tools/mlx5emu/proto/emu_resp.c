@@ -104,8 +104,7 @@ static void emu_rx_trim(emu_pkt_t *pkt, uint32_t count)
 }
 
 /* A first or middle packet has exactly the path MTU of the queue pair that receives it,
- * another one no more: that of a DC target is its own. As in the InfiniBand
- * specification (volume 1, 9.7.4.1.6) and in Linux' rxe */
+ * another one no more (Linux, rxe_resp_check_length()): that of a DC target is its own */
 static int emu_rx_suits_mtu(const emu_rx_t *rx)
 {
     const emu_pkt_t *pkt = rx->pkt;

@@ -6,6 +6,7 @@
  */
 
 #include "emu_verbs.h"
+#include "../core/emu_pin.h"
 
 #include <stdlib.h>
 
@@ -127,6 +128,13 @@ static int emu_vmr_access(const char *func, unsigned access, unsigned *access_p)
     return 0;
 }
 
+/* Arguments are checked first, as in the kernel */
+static int emu_vmr_pin(uint64_t addr, uint64_t length, unsigned access)
+{
+    return (emu_mr_access_is_valid(access) && (addr + length >= addr)) ?
+           emu_pin(addr, length, access) : -EINVAL;
+}
+
 static void emu_vmr_init_public(emu_vmr_t *vmr)
 {
     vmr->ibv.handle = vmr->mr->key >> 8;
@@ -149,8 +157,9 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
         return emu_verbs_fail(ret);
     }
 
-    if ((uintptr_t)addr + length < (uintptr_t)addr) {
-        return emu_verbs_fail(EINVAL);
+    ret = emu_vmr_pin((uintptr_t)addr, length, access);
+    if (ret != 0) {
+        return emu_verbs_fail(ret);
     }
 
     vmr = calloc(1, sizeof(*vmr));
@@ -198,6 +207,13 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
     return emu_refuse_object(__func__, NULL);
 }
 
+/* Pages that were pinned for reading only are pinned again, to be written */
+static int emu_vmr_repin(const emu_mr_t *mr, unsigned access)
+{
+    return (emu_pin_is_writable(mr->access) || !emu_pin_is_writable(access)) ? 0 :
+           emu_vmr_pin(mr->addr, mr->length, access);
+}
+
 /* Other memory is another region, with another key: mlx5's kernel driver makes one where
  * the NIC cannot change entity sizes by work requests, and this one says so. PD and
  * rights change in place. */
@@ -217,12 +233,20 @@ static int emu_vmr_rereg(emu_vmr_t *vmr, int flags, struct ibv_pd *pd, uint64_t 
     }
 
     if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+        ret = emu_vmr_repin(mr, access);
+        if (ret != 0) {
+            return ret;
+        }
+
         ret = emu_mr_change(mr, emu_vpd(pd)->pd, access);
         return (ret != -EBUSY) ? ret :
                emu_refuse("ibv_rereg_mr", "changing what memory keys refer to is");
     }
 
-    ret = emu_mr_reg(emu_vpd(pd)->pd, addr, length, addr, access, &vmr->mr);
+    ret = emu_vmr_pin(addr, length, access);
+    if (ret == 0) {
+        ret = emu_mr_reg(emu_vpd(pd)->pd, addr, length, addr, access, &vmr->mr);
+    }
     if (ret == 0) {
         emu_mr_dereg(mr);
         emu_vmr_init_public(vmr);
