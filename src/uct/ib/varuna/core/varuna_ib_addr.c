@@ -76,14 +76,19 @@ static int uct_varuna_ib_addr_check_port(uint8_t flags, const uint8_t *pos)
            !uct_varuna_ib_addr_is_zero(pos + sizeof(lid)) : (lid != 0);
 }
 
-/* Behind the port: the path MTU comes first. @return An enum ibv_mtu, if it is valid. */
+/* Behind the port: the path MTU comes first */
+static size_t uct_varuna_ib_addr_mtu_offset(uint8_t flags, size_t length)
+{
+    return length - sizeof(uint8_t) -
+           ((flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0);
+}
+
+/* @return An enum ibv_mtu, if it is valid. */
 static uint8_t uct_varuna_ib_addr_get_mtu(uint8_t flags, const uint8_t *addr,
                                           size_t length)
 {
-    size_t tail = sizeof(uint8_t) +
-                  ((flags & UCT_IB_ADDRESS_FLAG_PKEY) ? sizeof(uint16_t) : 0);
-
-    return (flags & UCT_IB_ADDRESS_FLAG_PATH_MTU) ? addr[length - tail] : IBV_MTU_4096;
+    return (flags & UCT_IB_ADDRESS_FLAG_PATH_MTU) ?
+           addr[uct_varuna_ib_addr_mtu_offset(flags, length)] : IBV_MTU_4096;
 }
 
 static int uct_varuna_ib_addr_check_mtu(uint8_t flags, const uint8_t *addr,
@@ -105,6 +110,21 @@ unsigned uct_varuna_ib_addr_mtu(const void *addr, size_t length)
     }
 
     return 128u << uct_varuna_ib_addr_get_mtu(bytes[0], bytes, length);
+}
+
+void uct_varuna_ib_addr_limit_mtu(void *addr, size_t length, unsigned mtu)
+{
+    uint8_t *bytes = addr;
+    uint8_t *pos;
+
+    if (!(bytes[0] & UCT_IB_ADDRESS_FLAG_PATH_MTU)) {
+        return; /* UCX takes its own */
+    }
+
+    pos = &bytes[uct_varuna_ib_addr_mtu_offset(bytes[0], length)];
+    while (((128u << *pos) > mtu) && (*pos > IBV_MTU_256)) {
+        --*pos;
+    }
 }
 
 int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own)

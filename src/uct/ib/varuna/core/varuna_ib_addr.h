@@ -23,4 +23,13 @@ int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own
  *  the address has another length than its flags say. */
 unsigned uct_varuna_ib_addr_mtu(const void *addr, size_t length);
 
+/**
+ * Lower the path MTU that an address asks for: UCX takes a peer's, unless that is 4096, even
+ * if it is longer than its own.
+ *
+ * @param [in,out] addr  An address that is valid.
+ * @param [in]     mtu   Bytes, as @ref uct_varuna_ib_addr_mtu returns it.
+ */
+void uct_varuna_ib_addr_limit_mtu(void *addr, size_t length, unsigned mtu);
+
 #endif

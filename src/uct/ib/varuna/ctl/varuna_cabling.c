@@ -53,29 +53,34 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
              remote->name_len, remote->name, parsed->uuid, same->name_len, same->name);
 }
 
-void uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
-                                  const uct_varuna_parsed_addr_t *parsed, unsigned link,
-                                  unsigned nic)
+uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
+                                     const uct_varuna_parsed_addr_t *parsed,
+                                     unsigned link, unsigned nic)
 {
     const uct_varuna_link_t *own           = &ctl->iface->links[link];
     const uct_varuna_parsed_link_t *remote = uct_varuna_cabling_find(parsed, nic);
     unsigned ours, theirs;
 
-    if (parsed->is_short || (remote == NULL) || (ctl->mtu_differs & UCS_BIT(link)) ||
-        (own->set->fallback == UCT_VARUNA_LANE_NONE)) {
-        return;
+    if ((remote == NULL) || (own->set->fallback == UCT_VARUNA_LANE_NONE)) {
+        return 0;
     }
 
     ours   = uct_varuna_ib_addr_mtu(own->device_addr, own->device_addr_len);
     theirs = uct_varuna_ib_addr_mtu(remote->device_addr, remote->device_len);
     if ((ours == 0) || (theirs == 0) || (ours == theirs)) {
-        return;
+        return 0;
+    }
+
+    if (parsed->is_short || (ctl->mtu_differs & UCS_BIT(link))) {
+        return UCS_BIT(link); /* A short address has no names */
     }
 
     ctl->mtu_differs |= UCS_BIT(link);
     ucs_warn("rc_varuna: paths from %s have an MTU of %u bytes, and %u at %.*s of peer "
-             "0x%lx: RC takes the smaller one, but DC does not, and may fail when it is "
-             "needed. Set UCX_IB_PATH_MTU to the same on all hosts",
+             "0x%lx: RC takes the smaller one, but DC cannot, so failovers wait for an RC "
+             "connection, and long control messages do not arrive. Set UCX_IB_PATH_MTU to "
+             "the smaller one on all hosts",
              uct_varuna_link_name(ctl->iface, link), ours, theirs, remote->name_len,
              remote->name, parsed->uuid);
+    return UCS_BIT(link);
 }

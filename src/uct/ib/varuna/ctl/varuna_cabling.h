@@ -25,13 +25,16 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
 
 /**
  * Warn, once for each link, if its path MTU and the peer's differ: RC takes the smaller one,
- * but DC each side's own, so that the fallback lane may fail when it is needed. Lock held.
+ * but a DC initiator and a DC target each have their own, and the target refuses what the
+ * initiator sends. Lock held.
  *
- * @param [in] parsed  The peer's full address; a short one is ignored.
+ * @param [in] parsed  The peer's address; a short one is not warned about.
  * @param [in] nic     The peer's NIC that @a link reaches.
+ *
+ * @return The link's bit if they differ and the link has DC, otherwise 0.
  */
-void uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
-                                  const uct_varuna_parsed_addr_t *parsed, unsigned link,
-                                  unsigned nic);
+uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
+                                     const uct_varuna_parsed_addr_t *parsed,
+                                     unsigned link, unsigned nic);
 
 #endif

@@ -293,7 +293,8 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
     ucs_for_each_bit(link, peer->link_map) {
         uct_varuna_cabling_check(ctl, parsed, link, peer->links[link].nic);
-        uct_varuna_cabling_check_mtu(ctl, parsed, link, peer->links[link].nic);
+        peer->mtu_differs |= uct_varuna_cabling_check_mtu(ctl, parsed, link,
+                                                          peer->links[link].nic);
     }
 
     return UCS_OK;

@@ -56,6 +56,7 @@ struct uct_varuna_peer {
     /* By *local* link index (the remote link which our link reaches). */
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
     unsigned                   link_map;  /* Local links which reach it */
+    uint8_t                    mtu_differs; /* Of these: DC does not suit them */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     uint8_t                    retired;   /* Of these, to be left as planned, as the
                                              peer wants. Main thread */

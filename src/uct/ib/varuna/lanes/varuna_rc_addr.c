@@ -39,6 +39,9 @@ static ucs_status_t uct_varuna_rc_addr_read(const uct_varuna_link_t *link,
 
     memset(addr, 0, sizeof(*addr));
     memcpy(addr->device, msg + 1, msg->device_len);
+    uct_varuna_ib_addr_limit_mtu(addr->device, msg->device_len,
+                                 uct_varuna_ib_addr_mtu(link->device_addr,
+                                                        link->device_addr_len));
     memcpy(addr->ep, UCS_PTR_BYTE_OFFSET(msg + 1, msg->device_len), msg->ep_len);
     if (!uct_iface_is_reachable(rc->inner, (uct_device_addr_t*)addr->device,
                                 NULL)) {

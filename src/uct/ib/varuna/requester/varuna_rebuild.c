@@ -389,10 +389,12 @@ static int uct_varuna_rebuild_take_dc_lane(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
+/* Whether there are lanes that need no connection. With path MTUs that differ, the peer's DC
+ * targets refuse what our DC initiators send. */
 static int uct_varuna_rebuild_has_fallback(const uct_varuna_ep_t *ep)
 {
-    return uct_varuna_link_set(uct_varuna_ep_iface(ep), 0)->fallback !=
-           UCT_VARUNA_LANE_NONE;
+    return (uct_varuna_link_set(uct_varuna_ep_iface(ep), 0)->fallback !=
+            UCT_VARUNA_LANE_NONE) && (ep->peer->mtu_differs == 0);
 }
 
 int uct_varuna_ep_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)

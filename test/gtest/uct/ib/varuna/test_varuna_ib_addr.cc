@@ -109,6 +109,28 @@ UCS_TEST_F(test_varuna_ib_addr, path_mtu) {
     EXPECT_EQ(0u, uct_varuna_ib_addr_mtu(addr.data(), 0));
 }
 
+/* UCX takes a peer's path MTU as it is */
+UCS_TEST_F(test_varuna_ib_addr, path_mtu_is_limited) {
+    for (auto addr : {ib(UCT_IB_ADDRESS_FLAG_PATH_MTU, 1),
+                      ib(UCT_IB_ADDRESS_FLAG_PATH_MTU | UCT_IB_ADDRESS_FLAG_PKEY, 3)}) {
+        for (unsigned theirs = 1; theirs <= 5; ++theirs) {
+            for (unsigned ours = 1; ours <= 5; ++ours) {
+                addr_t limited = addr;
+
+                addr[3] = limited[3] = theirs;
+                uct_varuna_ib_addr_limit_mtu(limited.data(), limited.size(), 128u << ours);
+                EXPECT_EQ(std::min(theirs, ours), limited[3]);
+                limited[3] = theirs;
+                EXPECT_EQ(addr, limited) << "nothing else changes";
+            }
+        }
+    }
+
+    addr_t without = ib(0, 0);
+    uct_varuna_ib_addr_limit_mtu(without.data(), without.size(), 256);
+    EXPECT_EQ(ib(0, 0), without);
+}
+
 UCS_TEST_F(test_varuna_ib_addr, ethernet) {
     addr_t addr = eth();
 

@@ -139,6 +139,47 @@ UCS_TEST_F(test_varuna_rebuild, link_without_dc_is_left) {
     EXPECT_EQ(0u, ep->next.tried);
 }
 
+/* DC does not suit a peer with another path MTU, be it on one link only */
+UCS_TEST_F(test_varuna_rebuild, no_dc_if_mtus_differ) {
+    ep->peer->mtu_differs = UCS_BIT(1);
+    opened();
+    take();
+    EXPECT_EQ(UCT_VARUNA_EP_OPENING, state());
+    EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ).link);
+    answer_connect();
+    take();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_CANCELED);
+    step();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    answer_fence(ep->recovery.dead.epoch);
+    step();
+    EXPECT_EQ(1u, host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ).link);
+    EXPECT_EQ(0u, num_created(UCT_VARUNA_LANE_DC));
+}
+
+/* ... known after a lane over DC was had: its peer's port came up late */
+UCS_TEST_F(test_varuna_rebuild, no_dc_once_mtus_differ) {
+    opened();
+    take();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    ASSERT_EQ(UCT_VARUNA_LANE_DC, ep->lane.kind);
+    ep->peer->mtu_differs = UCS_BIT(1);
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_CANCELED);
+    step();
+    step(LIFETIME * 1.1);
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    EXPECT_EQ(1u, num_created(UCT_VARUNA_LANE_DC));
+    ASSERT_TRUE(ep->next.lane.ep != NULL);
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->next.lane.kind);
+    EXPECT_EQ(1u, ep->next.lane.link);
+}
+
 UCS_TEST_F(test_varuna_rebuild, no_dc_anywhere) {
     ucs_time_t due;
 
