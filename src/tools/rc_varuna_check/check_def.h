@@ -101,6 +101,7 @@ void check_last_wqe(check_run_t *run);
 void check_arm(check_run_t *run);
 void check_commands(check_run_t *run);
 void check_links(check_run_t *run);
+void check_mtu(check_run_t *run);
 void check_gids(check_run_t *run);
 void check_psn(check_run_t *run);
 void check_order(check_run_t *run);

@@ -76,6 +76,22 @@ static void check_nic_select_gid(check_nic_t *nic)
     nic->gid_index = best;
 }
 
+/* As UCX chooses it. @return An enum ibv_mtu */
+static unsigned check_nic_path_mtu(const check_nic_t *nic)
+{
+    const char *option = getenv("UCX_IB_PATH_MTU");
+    unsigned mtu       = nic->port_attr.active_mtu;
+    unsigned wanted;
+
+    for (wanted = IBV_MTU_512; (option != NULL) && (wanted < mtu); ++wanted) {
+        if (strtoul(option, NULL, 10) == (128u << wanted)) {
+            return wanted;
+        }
+    }
+
+    return mtu;
+}
+
 int check_nic_refresh(check_nic_t *nic)
 {
     union ibv_gid gid;
@@ -95,7 +111,7 @@ int check_nic_refresh(check_nic_t *nic)
     nic->wire.lid        = nic->port_attr.lid;
     nic->wire.link_layer = (nic->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET) ?
                            IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-    nic->wire.mtu        = nic->port_attr.active_mtu;
+    nic->wire.mtu        = check_nic_path_mtu(nic);
     nic->wire.is_active  = (nic->port_attr.state == IBV_PORT_ACTIVE);
     return 0;
 }

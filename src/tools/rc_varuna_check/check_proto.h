@@ -44,7 +44,7 @@ typedef struct check_wire_port {
     uint8_t  gid[16];
     uint16_t lid;
     uint8_t  link_layer; /* IBV_LINK_LAYER_x */
-    uint8_t  mtu;        /* enum ibv_mtu */
+    uint8_t  mtu;        /* Of paths from it; enum ibv_mtu */
     uint8_t  is_active;
     uint8_t  pad[3];
 } check_wire_port_t;

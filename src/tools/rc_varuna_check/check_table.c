@@ -71,6 +71,11 @@ const check_entry_t check_table[] = {
      "Ports of different links share a network. On RoCE, an ARP answer may name the "
      "wrong port (ARP flux).",
      "Give each link its own network, or set arp_ignore=1 and arp_announce=2."},
+    {"mtu", 0, check_mtu,
+     "RC takes the smaller path MTU of two hosts, but DC cannot: a failover waits for an RC "
+     "connection, and control messages that are longer do not arrive.",
+     "Give all ports of a link the same MTU, or set UCX_IB_PATH_MTU to the smaller one on "
+     "all hosts."},
     {"gids", 1, check_gids,
      "Addresses do not show which ports reach each other, so a wrong order of ports is "
      "not detected.",

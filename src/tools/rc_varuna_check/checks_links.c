@@ -105,6 +105,24 @@ void check_links(check_run_t *run)
     }
 }
 
+void check_mtu(check_run_t *run)
+{
+    unsigned i, ours, theirs;
+
+    for (i = 0; i < run->links; ++i) {
+        ours   = 128u << run->nics.nic[i].wire.mtu;
+        theirs = 128u << run->peer.ports[i].mtu;
+        if (ours == theirs) {
+            check_row(run, "mtu", CHECK_OK, check_pair_name(run, i, i),
+                      "path MTU %u on both sides", ours);
+        } else {
+            check_row(run, "mtu", run->nics.nic[i].has_dv ? CHECK_FAIL : CHECK_NOTE,
+                      check_pair_name(run, i, i), "path MTU %u here, %u there", ours,
+                      theirs);
+        }
+    }
+}
+
 /* The part of an address that UCX compares to decide whether two ports reach each
  * other: the prefix of the subnet; on RoCE /24 of IPv4 or /64 of IPv6 */
 static int check_gid_same_net(const check_wire_port_t *a, const check_wire_port_t *b)

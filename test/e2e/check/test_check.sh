@@ -79,7 +79,7 @@ test_kind_nics_pass() {
     grep -q 'can be trusted' out || fail "$(tail -n 1 out)"
     # Each check has a result
     for name in port mlx5 bond ucx-device ooo-sl-mask memlock files relaxed-ordering \
-        flush last-wqe cq-arm commands links planes gids psn order fence-err fence-reset \
+        flush last-wqe cq-arm commands links planes mtu gids psn order fence-err fence-reset \
         psn-memory fused-post cut-psn cut-status port-event loopback addresses dead-commands \
         dead-writes; do
         grep -qE "^$name " out || fail "$name has not run"
@@ -115,6 +115,23 @@ test_nobody_cuts() {
     run_check 3 --only cut-psn,dead-commands
     result untested cut-psn
     result untested dead-writes
+    fabric_down
+}
+
+# Ports of hosts have other MTUs, or one host has the option. Other checks work nevertheless
+test_mtu_differs() {
+    fabric_up --mtu 1:0=2048
+    run_check 1 --only mtu,psn,links
+    result FAILED mtu 'path MTU 4096 here, 2048 there'
+    [ "$(grep -cE '^mtu +ok .*path MTU 4096 on both sides' out)" -eq 1 ] || fail "$(cat out)"
+    no_other_fails mtu
+    UCX_IB_PATH_MTU=2048 run_check 3 --only mtu
+    result ok mtu 'path MTU 2048 on both sides'
+    fabric_down
+    fabric_up --quirk no-mlx5dv --mtu 1=1024
+    run_check 3 --only mtu,links
+    result note mtu 'path MTU 4096 here, 1024 there'
+    no_other_fails
     fabric_down
 }
 
