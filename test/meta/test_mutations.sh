@@ -335,6 +335,24 @@ test_amo_no_read() {
     trap - EXIT
 }
 
+# found_between_clients MISTAKE TEST: an atomic does not find what another client has flushed
+found_between_clients() {
+    local suite=atomics/test_atomics_order.sh
+    by_peers none "$2" $suite || fail "without a mistake: $(grep '^#' out)"
+    shown by_peers "$1" "$2" $suite || fail "$1 was not found"
+    grep -m 1 -E "^# after (a flush .* another client's atomic finds|.* the word is)" out ||
+        fail "$1: it failed otherwise: $(tail -n 3 out)"
+}
+
+test_amo_flush_unplaced() {
+    found_between_clients amo_flush_unplaced test_flush_covers_atomics_over_another_nic
+}
+
+test_amo_no_detour() {
+    found_between_clients amo_no_detour \
+        test_flush_covers_atomics_that_come_over_another_nic
+}
+
 test_amo_raw_get() {
     shown by_peers amo_raw_get test_loops_extended atomics/test_atomics_loop.sh ||
         fail "amo_raw_get was not found"

@@ -10,7 +10,7 @@
  *               load WIDTH CLIENT SEED SECONDS FILE | time WIDTH COUNT ALONE ATOM |
  *               batch COUNT VALUE | many COUNT ROUNDS | fenced WIDTH COUNT |
  *               order WIDTH STORY | crowd COUNT ROUNDS | gather COUNT |
- *               burst ROUNDS | second | close
+ *               burst ROUNDS | second | close | put VALUE [FLUSH]
  *
  * "run" executes atomics on the word, one after the other, and a flush. "warm" accesses
  * the next word. "load" is the load of the chaos test (ft_atom_load.c), on other words,
@@ -21,7 +21,9 @@
  * once. "fenced" has fences between atomics and puts of the word. "order" runs a story
  * of ft_atom_order.c. "crowd" adds 1 to the word over COUNT endpoints, one after the
  * other. "gather" opens COUNT endpoints, "burst" adds over all of them at once
- * (ft_atom_burst.c). "second" creates and uses another endpoint, until "close".
+ * (ft_atom_burst.c). "second" creates and uses another endpoint, until "close". "put" puts
+ * VALUE to the word and flushes the endpoint, by polls or a completion ("comp"), or the
+ * interface ("iface").
  */
 #include "ft_atom_batch.h"
 #include "ft_atom_burst.h"
@@ -127,6 +129,61 @@ static void ft_flush(ft_atom_job_t *job)
     double since = ft_now();
 
     while (uct_ep_flush(job->ep, 0, NULL) != UCS_OK) {
+        ft_progress(job, since);
+    }
+}
+
+/* @return Whether a flush of this kind is complete, or will call job->comp. */
+static int ft_flush_once(ft_atom_job_t *job, const char *kind)
+{
+    ucs_status_t status;
+
+    if (!strcmp(kind, "iface")) {
+        status = uct_iface_flush(job->uct.iface, 0, NULL);
+    } else if (!strcmp(kind, "comp")) {
+        status = uct_ep_flush(job->ep, 0, &job->comp);
+    } else {
+        status = uct_ep_flush(job->ep, 0, NULL);
+    }
+
+    job->comp.count -= (status == UCS_OK);
+    if ((status != UCS_OK) && (status != UCS_INPROGRESS) &&
+        (status != UCS_ERR_NO_RESOURCE)) {
+        ft_die("a flush failed: %s", ucs_status_string(status));
+    }
+
+    return (status == UCS_OK) || ((status == UCS_INPROGRESS) && !strcmp(kind, "comp"));
+}
+
+static void ft_put(ft_atom_job_t *job, const char *text)
+{
+    double since  = ft_now();
+    char kind[16] = "ep";
+    ucs_status_t status;
+    uint64_t value;
+
+    if (sscanf(text, "%" SCNx64 " %15s", &value, kind) < 1) {
+        ft_die("put: bad arguments: %s", text);
+    }
+
+    while ((status = uct_ep_put_short(job->ep, &value, sizeof(value),
+                                      job->server.base + FT_WORD, job->rkey.rkey)) ==
+           UCS_ERR_NO_RESOURCE) {
+        ft_progress(job, since);
+    }
+
+    if (status != UCS_OK) {
+        ft_die("a put failed: %s", ucs_status_string(status));
+    }
+
+    job->comp.func   = ft_done;
+    job->comp.count  = 1;
+    job->comp.status = UCS_OK;
+    while (!ft_flush_once(job, kind)) {
+        ft_progress(job, since);
+    }
+
+    while (job->comp.count > 0) {
         ft_progress(job, since);
     }
 }
@@ -441,6 +498,8 @@ static void ft_command(ft_atom_job_t *job, char *line)
     } else if (!strncmp(line, "gather ", 7)) {
         ft_atom_burst_open(&job->uct, &job->server, job->rkey.rkey,
                            job->server.base + FT_ATOM_MANY_OFFSET, atoi(line + 7));
+    } else if (!strncmp(line, "put ", 4)) {
+        ft_put(job, line + 4);
     } else if (!strncmp(line, "burst ", 6)) {
         ft_atom_burst_run(atoi(line + 6));
     } else if (!strncmp(line, "order ", 6)) {

@@ -110,6 +110,52 @@ test_puts_are_placed_before_atomics() {
     placed proxy
 }
 
+# posts_on ROLE LINK: the endpoint of this client does
+posts_on() {
+    grep -o 'active ([a-z_]* epoch=[0-9]* on [a-z0-9]*_[0-9]' "$1.log" | tail -n 1 |
+        grep -q "_$2\$" || fail "the $1 does not use link $2"
+}
+
+# crossed MODE HOST: two clients use different NICs of the server, as HOST has lost
+# its first link. What one of them has put and flushed is acknowledged before it is in
+# memory, and waits there for later requests to the same NIC, of which there are no others.
+# The other's atomic must find it, and must not be overwritten
+crossed() {
+    local value kinds=(ep comp iface) links=(1 0) i
+    export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1 UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
+    fabric_up --hosts 3 --quirk late-write:60s
+    link "$2:0" down
+    jobs_start
+    other_start 2
+    for ((i = 1; i <= 12; ++i)); do
+        value=$(printf %x $((i * 256)))
+        ask client "put $value ${kinds[i % 3]}"
+        ask other "run 8 0 fadd:0:1"
+        [[ $answer == *":$value" ]] ||
+            fail "after a flush (${kinds[i % 3]}) of $value another client's atomic finds: $answer"
+        ask server get
+        [ "$answer" = "ft: ok $(printf %x $((i * 256 + 1)))" ] ||
+            fail "after $value + 1, the word is $answer"
+    done
+    posts_on client "${links[$2 - 1]}"
+    posts_on other "${links[2 - $2]}"
+    check "$emu" quirk -n "$fabric" list --check >quirks
+    other_stop
+    end
+}
+
+test_flush_covers_atomics_over_another_nic() {
+    crossed proxy 1
+}
+
+test_flush_covers_atomics_that_come_over_another_nic() {
+    crossed proxy 2
+}
+
+test_flush_covers_extended_atomics_over_another_nic() {
+    crossed extended 1
+}
+
 # Atomics that no NIC would execute fail when they are posted, and others do not
 test_refused_at_once() {
     local mode

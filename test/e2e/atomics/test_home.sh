@@ -30,7 +30,7 @@ test_extended_64() {
     there_and_back extended 8
 }
 
-# Mode proxy has no home NIC: the target's CPU works in any state of its NICs
+# Mode proxy: the home NIC does not move, and the target's CPU works in any state of its NICs
 test_proxy_32() {
     start proxy 3
     clients 3 4 0 4 fadd add cas swap bits

@@ -3,7 +3,7 @@
 #
 # For tests with their own scenario, which source it after ft_env.sh: a server and a
 # client of ft_job.c on two hosts, and commands for them. Their logs are server.log and
-# client.log, their answers server.out and client.out.
+# client.log, their answers server.out and client.out. "other" is a second client.
 
 job=ft_job # Or ft_atom_job
 launcher=$run # Or mutant.sh's
@@ -11,14 +11,14 @@ jobs_timeout=600 # Seconds, which only end a hang
 
 # job_start ROLE HOST [ENV...]: its input is ROLE.in
 job_start() {
-    local role=$1 host=$2 args=("$1")
+    local role=$1 host=$2 args=("${1/other/client}")
     shift 2
     [ $job != ft_job ] || args+=("$PWD/memory")
     mkfifo "$role.in"
     : >"$role.out" >"$role.log" # They must exist before it runs
     env UCX_LOG_FILE=stderr "$@" timeout "$jobs_timeout" "$emu" exec -n "$fabric" "$host" -- \
         "$launcher" "$apps/$job" "${args[@]}" \
-        <"$role.in" >"$role.out" 2>"$role.log" 8>&- 9>&- &
+        <"$role.in" >"$role.out" 2>"$role.log" 7>&- 8>&- 9>&- &
     eval "${role}_pid=$!"
 }
 
@@ -44,6 +44,7 @@ tell() {
     case $1 in
     server) echo "$2" >&8 ;;
     client) echo "$2" >&9 ;;
+    other) echo "$2" >&7 ;;
     esac
 }
 
@@ -83,6 +84,20 @@ server_start() {
     exec 8>server.in
     await_answer server 1
     server_address=${answer#ft: address}
+}
+
+# other_start HOST [ENV...]: starts and connects a second client
+other_start() {
+    job_start other "$@"
+    exec 7>other.in
+    await_answer other 1
+    ask other "connect$server_address"
+    ask other open
+}
+
+other_stop() {
+    exec 7>&-
+    wait "$other_pid" || fail "the other client: $(tail -n 3 other.log)"
 }
 
 jobs_stop() {

@@ -32,6 +32,10 @@ test_atomics() {
     on_verbs atomics/test_atomics '^test_(proxy_link_fails|reread_result_is_lost)$'
 }
 
+test_atomics_order() {
+    on_verbs atomics/test_atomics_order '^test_flush_covers_atomics'
+}
+
 # Each line names a test that exists, and has a reason
 test_left_out() {
     local suite name reason

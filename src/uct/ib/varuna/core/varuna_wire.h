@@ -204,8 +204,8 @@ typedef struct uct_varuna_ctl_open_rep {
     uint32_t                   first_slot; /* Of this vQP */
     uint8_t                    num_slots;  /* Of this vQP, may be 0 */
     uint8_t                    atomic_mode;/* uct_varuna_atomic_mode_t */
-    uint8_t                    home_nic;   /* Where all atomics are executed, or
-                                              HOME_NONE */
+    uint8_t                    home_nic;   /* Where all atomics are executed, or in whose
+                                              order (mode proxy), or HOME_NONE */
     uint8_t                    reserved;
     uint32_t                   home_epoch; /* Of that name */
 } UCS_S_PACKED uct_varuna_ctl_open_rep_t;
@@ -324,7 +324,10 @@ typedef struct uct_varuna_ctl_atomic_req {
     uint64_t                   first;      /* Number of the first one */
     uint64_t                   acked;      /* The requester has all results before */
     uint16_t                   count;      /* 1..AMO_WINDOW */
-    uint16_t                   reserved[3];
+    uint16_t                   via;        /* 0. In the responder's message to itself, see
+                                              varuna_detour.h: one more than the link over
+                                              which this one came */
+    uint16_t                   reserved[2];
 } UCS_S_PACKED uct_varuna_ctl_atomic_req_t;
 
 typedef struct uct_varuna_ctl_atomic_op {

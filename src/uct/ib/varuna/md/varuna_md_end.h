@@ -23,6 +23,15 @@ ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic);
 /** @return Whether it is known by now, without asking, that the NIC has ended. Any thread. */
 int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic);
 
+/** @return Whether all that it had sent and accepted has had a @a lifetime since then. */
+static inline int uct_varuna_md_is_at_rest(uct_varuna_md_t *md, unsigned nic, ucs_time_t now,
+                                           ucs_time_t lifetime)
+{
+    ucs_time_t ended_at = uct_varuna_md_ended_at(md, nic);
+
+    return (ended_at != 0) && (now >= (ended_at + lifetime));
+}
+
 /** Release what was made for that. @param [in] is_left  The NIC's thread still
  *  uses it. */
 void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left);

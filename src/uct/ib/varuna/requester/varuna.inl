@@ -79,9 +79,8 @@ uct_varuna_req_size(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
                (req->iovcnt * sizeof(req->iov[0])) + req->header_length;
     case UCT_VARUNA_REQ_GET_BCOPY:
     case UCT_VARUNA_REQ_AM_BCOPY:
+    case UCT_VARUNA_REQ_FLUSH: /* It may become a read */
         return ucs_offsetof(uct_varuna_req_t, data);
-    case UCT_VARUNA_REQ_FLUSH:
-        return ucs_offsetof(uct_varuna_req_t, keys);
     default:
         return ucs_offsetof(uct_varuna_req_t, data) + UCT_VARUNA_MAX_ATOMIC_DATA;
     }

@@ -75,6 +75,10 @@ typedef struct uct_varuna_amo_ops {
 
     /** Change what the lanes offer to what the mode offers. */
     void                       (*query)(uct_iface_attr_t *attr);
+
+    /** The peer has a home NIC: atomics find what came to it before, and a flush must
+     *  place what came to another one (varuna_placed.h). */
+    int                        has_home;
 } uct_varuna_amo_ops_t;
 
 /* The peer's arena: where it is, and keys for what we do there. */
@@ -103,7 +107,7 @@ typedef struct uct_varuna_ep_amo {
     uint8_t                    words[UCT_VARUNA_AMO_WORDS]; /* Unfinished, by target */
     uct_varuna_ep_arena_t      arena;
     uct_varuna_slots_t         slots;     /* Ours in the arena */
-    uint8_t                    home_nic;
+    uint8_t                    home_nic;   /* Of the peer */
     uint8_t                    mode;       /* Of the peer */
     /* Mode proxy */
     uint8_t                    holding;    /* New ones wait for each other */

@@ -197,7 +197,8 @@ struct uct_varuna_ep {
                                                was posted after them has returned. Owner:
                                                varuna_completion.c; varuna_verdict.c fences
                                                them */
-
+    uint32_t                   num_reading; /* Of these, as many as the newest read of a
+                                               flush follows. Owner: varuna_placed.c */
 
     struct {                                /* Owner: varuna_stat.c, which names the
                                                counters; each file counts its own */

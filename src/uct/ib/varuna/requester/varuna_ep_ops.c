@@ -13,6 +13,7 @@
 
 #include "varuna_ep_ops.h"
 #include "varuna.inl"
+#include "varuna_placed.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
@@ -380,6 +381,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
+    ucs_status_t status;
 
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
         (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
@@ -393,7 +395,8 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
 
     ep->amo.order.flushed = ep->stats.posted;
 
-    if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_ep_num_amos_to_flush(ep) == 0)) {
+    if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_ep_num_amos_to_flush(ep) == 0) &&
+        uct_varuna_ep_is_placed(ep)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
@@ -404,21 +407,20 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         uct_varuna_ep_add_work(ep);
     }
 
-    if (comp != NULL) {
-        req = (uct_varuna_ep_num_amos_to_flush(ep) > 0) ?
-              ucs_mpool_get(&uct_varuna_requester(iface)->req_mp) :
-              uct_varuna_req_new(ep);
+    if (uct_varuna_ep_num_amos_to_flush(ep) == 0) {
+        status = uct_varuna_ep_queue_flush(ep, comp);
+        if ((status != UCS_INPROGRESS) && (comp != NULL)) {
+            return status;
+        }
+    } else if (comp != NULL) {
+        req = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
         if (req == NULL) {
             return UCS_ERR_NO_RESOURCE;
         }
 
         uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
-        if (uct_varuna_ep_num_amos_to_flush(ep) > 0) {
-            req->log_sn = ep->amo.sn; /* Complete it after all of these */
-            ucs_queue_push(&ep->amo.flushes, &req->queue);
-        } else {
-            uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_FLUSH);
-        }
+        req->log_sn = ep->amo.sn; /* Complete it after all of these */
+        ucs_queue_push(&ep->amo.flushes, &req->queue);
     }
 
     UCT_TL_EP_STAT_FLUSH_WAIT(&ep->super);

@@ -12,6 +12,7 @@
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
+#include "varuna_placed.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_sm.h"
@@ -60,6 +61,27 @@ int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
     return 1;
 }
 
+/* @return Whether completed writes of some endpoint have to be placed, which is begun. */
+static int uct_varuna_requester_place(uct_varuna_requester_t *requester)
+{
+    int is_left = 0;
+    uct_varuna_ep_t *ep;
+    unsigned i;
+
+    if (ucs_likely(!requester->off_home)) {
+        return 0;
+    }
+
+    ucs_ptr_array_for_each(ep, i, &requester->eps) {
+        if (!uct_varuna_ep_is_placed(ep)) {
+            (void)uct_varuna_ep_queue_flush(ep, NULL);
+            is_left = 1;
+        }
+    }
+
+    return is_left;
+}
+
 ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
                                     uct_completion_t *comp)
 {
@@ -75,7 +97,8 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
     ++requester->flush_beat;
     /* Other transports have pending requests only while something is outstanding,
      * and UCP relies on that: here they also wait for a connection or a swap */
-    if ((requester->outstanding == 0) && (requester->num_pending == 0)) {
+    if (!uct_varuna_requester_place(requester) && (requester->outstanding == 0) &&
+        (requester->num_pending == 0)) {
         UCT_TL_IFACE_STAT_FLUSH(&requester->super.super);
         return UCS_OK;
     }

@@ -35,6 +35,9 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
 /** Post on this lane from now on. */
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 
+/** Its lane, or the peer's home NIC, is another one. */
+void uct_varuna_ep_note_home(uct_varuna_ep_t *ep);
+
 /** Count for its present link what the endpoint has posted so far. */
 void uct_varuna_ep_settle(uct_varuna_ep_t *ep);
 

@@ -14,6 +14,7 @@
 #include "varuna_completion.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
+#include "varuna_placed.h"
 #include "varuna_post.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_baseline.h"
@@ -126,6 +127,12 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
             return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
+        }
+
+        if ((req->type == UCT_VARUNA_REQ_FLUSH) && !uct_varuna_ep_is_placed(ep)) {
+            /* It has room for that */
+            uct_varuna_req_make_read_back(req);
+            ++ep->hot.num_reads;
         }
 
         reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);

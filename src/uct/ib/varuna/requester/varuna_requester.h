@@ -54,6 +54,8 @@ typedef struct uct_varuna_requester {
     unsigned                   num_pending;   /* Pending requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
     uint32_t                   flush_beat;    /* Bumped by iface_flush */
+    uint8_t                    off_home;      /* Some lane was to another NIC of its peer
+                                                 than the home: varuna_placed.h */
     uint8_t                    uses_events;   /* The user asked for event_fd */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
                                                  main thread alone, and with */

@@ -12,41 +12,10 @@
 #include "varuna.inl"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
+#include "varuna_placed.h"
 #include "varuna_rebuild.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ring.h"
-
-/* Post a read of ours in any state that has a lane. @return UCS_OK if it is posted. */
-static ucs_status_t
-uct_varuna_swap_post_get(uct_varuna_ep_t *ep, uct_unpack_callback_t unpack_cb,
-                         size_t length, uint64_t remote_addr, uct_rkey_t rkey)
-{
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_req_t *req     = uct_varuna_req_new(ep);
-    ucs_status_t status;
-
-    if (req == NULL) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-
-    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, NULL);
-    uct_varuna_req_set_remote(req, remote_addr, rkey);
-    req->length  = length;
-    req->get.cb  = unpack_cb;
-    req->get.arg = NULL;
-    status       = uct_varuna_req_post(req, 1);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
-    return UCS_OK;
-}
-
-static void uct_varuna_ep_swap_unpack(void *arg, const void *data, size_t len)
-{
-    /* That it has come back is all that counts */
-}
 
 /*
  * The last request on the old lane is a read of the peer's memory. When its data has
@@ -63,9 +32,7 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
         return;
     }
 
-    status = uct_varuna_swap_post_get(ep, uct_varuna_ep_swap_unpack, sizeof(uint64_t),
-                                      ep->hot.log_addr,
-                                      ep->remote.log_bundle.rkey);
+    status = uct_varuna_ep_read_back(ep, NULL);
     if (status == UCS_OK) {
         ep->next.swap_read = 1;
         ++ep->stats.rebuild_reads;

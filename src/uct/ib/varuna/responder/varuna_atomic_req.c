@@ -11,6 +11,7 @@
 #include "varuna_target.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
+#include <uct/ib/varuna/responder/proxy/varuna_detour.h>
 
 
 /* The message names the target's opening: one that was meant for an earlier target of
@@ -36,9 +37,11 @@ static void uct_varuna_atomic_req_by_cpu(void *arg, unsigned link,
 {
     uct_varuna_responder_t *resp = arg;
     uct_varuna_target_t *target  = uct_varuna_atomic_req_target(resp, link, hdr);
+    unsigned from;
 
-    if (target != NULL) {
-        uct_varuna_cpu_request(resp->ctl, &target->cpu, link, hdr, body);
+    if ((target != NULL) &&
+        uct_varuna_detour_is_over(resp->proxy, &target->cpu, link, hdr, body, &from)) {
+        uct_varuna_cpu_request(resp->ctl, &target->cpu, from, hdr, body);
     }
 }
 
@@ -54,15 +57,34 @@ static void uct_varuna_atomic_req_by_nic(void *arg, unsigned link,
     }
 }
 
+static void uct_varuna_atomic_req_port_changed(void *arg, unsigned link,
+                                               const uct_varuna_ctl_hdr_t *hdr,
+                                               const void *body)
+{
+    uct_varuna_responder_t *resp = arg;
+
+    uct_varuna_detour_port_changed(resp->proxy);
+}
+
 void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp)
 {
-    static const uct_varuna_bus_reg_t rows[] = {
-        {UCT_VARUNA_CTL_ATOMIC_REQ, UCT_VARUNA_BUS_ASYNC,
+    static const uct_varuna_bus_reg_t by_cpu[] = {
+        {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC,
          uct_varuna_atomic_req_by_cpu},
-        {UCT_VARUNA_CTL_PROXY_REQ,  UCT_VARUNA_BUS_ASYNC,
+        {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,
+         uct_varuna_atomic_req_port_changed}
+    };
+    static const uct_varuna_bus_reg_t by_nic[] = {
+        {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC,
+         uct_varuna_atomic_req_by_cpu},
+        {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC,
          uct_varuna_atomic_req_by_nic}
     };
 
-    /* Without a home NIC nobody handles PROXY_REQ */
-    uct_varuna_bus_register(&resp->ctl->bus, rows, resp->proxy->joined ? 2 : 1, resp);
+    /* Without slots nobody handles PROXY_REQ, and with them varuna_home_move.c has the ports */
+    if (uct_varuna_proxy_has_slots(resp->proxy)) {
+        uct_varuna_bus_register(&resp->ctl->bus, by_nic, ucs_static_array_size(by_nic), resp);
+    } else {
+        uct_varuna_bus_register(&resp->ctl->bus, by_cpu, ucs_static_array_size(by_cpu), resp);
+    }
 }

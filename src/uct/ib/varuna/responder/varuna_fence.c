@@ -100,15 +100,11 @@ static void uct_varuna_fence_note_event(uct_varuna_responder_t *resp,
 static int uct_varuna_fence_nic_lingers(const uct_varuna_responder_t *resp, unsigned link)
 {
     const uct_varuna_iface_t *iface = resp->iface;
-    ucs_time_t ended_at;
 
-    if (!uct_varuna_ctl_is_nic_gone(resp->ctl, link)) {
-        return 0;
-    }
-
-    ended_at = uct_varuna_md_ended_at(iface->md, iface->links[link].nic);
-    return (ended_at == 0) ||
-           (uct_varuna_ctl_now(resp->ctl) < (ended_at + iface->config.packet_lifetime));
+    return uct_varuna_ctl_is_nic_gone(resp->ctl, link) &&
+           !uct_varuna_md_is_at_rest(iface->md, iface->links[link].nic,
+                                     uct_varuna_ctl_now(resp->ctl),
+                                     iface->config.packet_lifetime);
 }
 
 /* The same of the lane that is asked about. Which link a DC lane had is not known. */

@@ -178,13 +178,12 @@ static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
 static int uct_varuna_home_move_has_ended(uct_varuna_responder_t *resp, unsigned link)
 {
     const uct_varuna_iface_t *iface = resp->iface;
-    ucs_time_t ended_at             = uct_varuna_md_ended_at(iface->md,
-                                                             iface->links[link].nic);
+    ucs_time_t now                  = uct_varuna_ctl_now(resp->ctl);
     ucs_time_t gone_at              = resp->proxy->loopbacks[link].gone_at;
 
-    return (ended_at != 0) && (uct_varuna_ctl_now(resp->ctl) >=
-                               (ucs_max(ended_at, gone_at) +
-                                iface->config.packet_lifetime));
+    return uct_varuna_md_is_at_rest(iface->md, iface->links[link].nic, now,
+                                    iface->config.packet_lifetime) &&
+           (now >= (gone_at + iface->config.packet_lifetime));
 }
 
 /* @return Nonzero if the NIC of @a link executes nothing more. */
@@ -311,8 +310,8 @@ static const uct_varuna_bus_reg_t uct_varuna_home_move_rows[] = {
 
 void uct_varuna_home_move_init(uct_varuna_responder_t *resp)
 {
-    if (!resp->proxy->joined) {
-        return; /* There is no home */
+    if (!uct_varuna_proxy_has_slots(resp->proxy)) {
+        return; /* There is no home, or it stays */
     }
 
     uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_home_move_rows,

@@ -7,6 +7,7 @@
 #include "fake_target.h"
 
 extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
 }
 
@@ -16,6 +17,7 @@ extern "C" {
 class test_varuna_atomic_req : public fake_target_test {
 protected:
     static constexpr unsigned WINDOW = UCT_VARUNA_AMO_WINDOW;
+    static constexpr double LIFETIME = 10;
 
     virtual void init()
     {
@@ -42,8 +44,14 @@ protected:
         return host->iface()->md;
     }
 
+    virtual void configure()
+    {
+        host->iface()->config.packet_lifetime = ucs_time_from_sec(LIFETIME);
+    }
+
     /* Fetch and add of 1, numbered from @a first */
-    void request(uint64_t opening, uint64_t first, unsigned count, uint64_t acked = 1)
+    void request(uint64_t opening, uint64_t first, unsigned count, uint64_t acked = 1,
+                 unsigned link = 0)
     {
         uct_varuna_ctl_atomic_req_t req = {};
         uct_varuna_ctl_atomic_op_t op   = {};
@@ -62,9 +70,32 @@ protected:
             body.append((const char*)&op, sizeof(op));
         }
         host->sent();
-        host->receive(alice, 0,
+        host->receive(alice, link,
                       host->header(alice, UCT_VARUNA_CTL_ATOMIC_REQ, VQP, 1, opening),
                       body);
+    }
+
+    void request_elsewhere(uint64_t first, unsigned count = 1)
+    {
+        request(m_opening, first, count, 1, 1);
+    }
+
+    void port(bool is_up)
+    {
+        uct_varuna_ctl_lock(host->ctl());
+        uct_varuna_ctl_port_event(host->ctl(), 0,
+                                  is_up ? UCT_VARUNA_PORT_UP : UCT_VARUNA_PORT_DOWN);
+        uct_varuna_ctl_unlock(host->ctl());
+    }
+
+    /* A request is on its way to ourselves over the home NIC: nothing is executed yet */
+    fake_host::message detour()
+    {
+        fake_host::message msg = host->last_sent(UCT_VARUNA_CTL_ATOMIC_REQ);
+
+        EXPECT_EQ(0u, msg.link);
+        EXPECT_EQ(fake_host::UUID, msg.hdr.dest);
+        return msg;
     }
 
     /* What the answer contains */
@@ -171,4 +202,63 @@ UCS_TEST_F(test_varuna_atomic_req, results_of_the_dead_expire) {
     request(m_opening, 1, 1);
     expect_none();
     EXPECT_EQ(1u, m_word);
+}
+
+/* Writes that another NIC has accepted are in memory when a message comes over it */
+UCS_TEST_F(test_varuna_atomic_req, detour_over_the_home_nic) {
+    fake_host::message msg;
+
+    request_elsewhere(1, 2);
+    msg = detour();
+    EXPECT_EQ(0u, m_word);
+    host->receive(alice, 0, msg.hdr, msg.body);
+    msg = host->last_sent(UCT_VARUNA_CTL_ATOMIC_REP);
+    EXPECT_EQ(1u, msg.link) << "the requester may not be reached over the home NIC";
+    EXPECT_EQ(2u, m_word);
+
+    /* What is executed needs none */
+    request_elsewhere(1, 2);
+    EXPECT_EQ((std::vector<uint64_t>{0, 1}), results());
+    EXPECT_EQ(2u, m_word);
+}
+
+/* No message comes back over the home NIC: time takes its place, for each new request */
+UCS_TEST_F(test_varuna_atomic_req, detour_does_not_work) {
+    request_elsewhere(1);
+    detour();
+    host->advance(LIFETIME * 0.9);
+    request_elsewhere(1);
+    detour();
+    request_elsewhere(1, 2);
+    detour();
+    host->advance(LIFETIME * 0.9);
+    request_elsewhere(1, 2);
+    detour();
+    request_elsewhere(1);
+    detour();
+    EXPECT_EQ(0u, m_word);
+    host->advance(LIFETIME * 0.2);
+    request_elsewhere(1, 2);
+    EXPECT_EQ((std::vector<uint64_t>{0, 1}), results());
+}
+
+/* A port that is down accepts nothing more: one lifetime, and then none until it is back */
+UCS_TEST_F(test_varuna_atomic_req, home_port_is_down) {
+    port(false);
+    request_elsewhere(1);
+    expect_none();
+    EXPECT_EQ(0u, m_word);
+    host->advance(LIFETIME * 1.1);
+    request_elsewhere(2);
+    request_elsewhere(1, 2);
+    EXPECT_EQ((std::vector<uint64_t>{0, 1}), results());
+    request_elsewhere(3);
+    EXPECT_EQ((std::vector<uint64_t>{2}), results());
+    port(true);
+    request_elsewhere(4);
+    detour();
+    port(false);
+    request_elsewhere(4);
+    expect_none();
+    EXPECT_EQ(3u, m_word);
 }

@@ -556,16 +556,17 @@ protected:
     }
 };
 
-/* The CPU executes: there is no home, and a request for the home NIC is malformed */
-UCS_TEST_F(test_varuna_home_move_proxy, no_home) {
+/* The CPU executes: the home stays, and a request for the home NIC is malformed */
+UCS_TEST_F(test_varuna_home_move_proxy, stays) {
     scoped_log_handler slh(hide_warns_logger);
     uint64_t opening = open(alice).hdr.opening;
 
-    EXPECT_FALSE(proxy()->joined);
+    EXPECT_EQ(0u, home());
     host->sent();
     send_access(opening, 1);
     port(0, false);
     host->advance(1);
+    EXPECT_EQ(0u, home());
     EXPECT_EQ(0u, proxy()->stats.moved);
     EXPECT_EQ(0u, under_way(0) + under_way(1));
     EXPECT_EQ(1u, m_warnings.size());

@@ -118,5 +118,6 @@ const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
     .collect    = uct_varuna_amo_collect,
     .executed   = uct_varuna_amo_native_executed,
     .fail_all   = uct_varuna_amo_fail_all,
-    .query      = uct_varuna_amo_query_all_ops
+    .query      = uct_varuna_amo_query_all_ops,
+    .has_home   = 1
 };

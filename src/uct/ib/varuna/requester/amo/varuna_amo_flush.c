@@ -10,6 +10,7 @@
 
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/requester/varuna_placed.h>
 
 /* Whether an atomic before @a flush is unfinished. */
 static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
@@ -26,29 +27,28 @@ static int uct_varuna_amo_is_before(uct_varuna_ep_t *ep,
 }
 
 /* The flush waits for the requests on the lane */
-static int uct_varuna_amo_move_flush(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                     uct_varuna_req_t *flush)
+static int uct_varuna_amo_move_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flush)
 {
-    uct_varuna_req_t *req = uct_varuna_req_new(ep);
-
     ep->hot.want_signal = 1;
     uct_varuna_ep_add_work(ep);
-    if (req == NULL) {
-        return 0; /* No memory */
+    if (uct_varuna_ep_queue_flush(ep, flush->user_comp) != UCS_INPROGRESS) {
+        return 0;
     }
 
     ucs_queue_pull_non_empty(&ep->amo.flushes);
-    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, flush->user_comp);
-    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_FLUSH);
     ucs_mpool_put(flush);
     return 1;
+}
+
+static int uct_varuna_amo_is_over(const uct_varuna_ep_t *ep)
+{
+    return !uct_varuna_ep_is_busy(ep) && uct_varuna_ep_is_placed(ep);
 }
 
 /* Both lists are in order of age, and there are no counters, because a user's callback may
  * add atomics and flushes at any point. */
 void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_req_t *flush;
     uct_completion_t *comp;
 
@@ -59,8 +59,8 @@ void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status)
             return;
         }
 
-        if ((status == UCS_OK) && uct_varuna_ep_is_busy(ep)) {
-            if (!uct_varuna_amo_move_flush(iface, ep, flush)) {
+        if ((status == UCS_OK) && !uct_varuna_amo_is_over(ep)) {
+            if (!uct_varuna_amo_move_flush(ep, flush)) {
                 return;
             }
             continue;
@@ -75,7 +75,6 @@ void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status)
 
 int uct_varuna_amo_retry_flushes(uct_varuna_ep_t *ep)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_req_t *flush;
 
     while (!ucs_queue_is_empty(&ep->amo.flushes)) {
@@ -85,12 +84,12 @@ int uct_varuna_amo_retry_flushes(uct_varuna_ep_t *ep)
             return 0;
         }
 
-        if (!uct_varuna_ep_is_busy(ep)) {
+        if (uct_varuna_amo_is_over(ep)) {
             uct_varuna_amo_finish_flushes(ep, UCS_OK); /* The user may destroy it */
             return 0;
         }
 
-        if (!uct_varuna_amo_move_flush(iface, ep, flush)) {
+        if (!uct_varuna_amo_move_flush(ep, flush)) {
             return 1;
         }
     }

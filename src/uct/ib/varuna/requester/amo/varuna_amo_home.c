@@ -14,6 +14,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
 
 #include <ucs/debug/log.h>
 
@@ -23,6 +24,7 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
     if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
         ep->amo.home_epoch = epoch;
         ep->amo.home_nic   = nic;
+        uct_varuna_ep_note_home(ep);
     }
 }
 

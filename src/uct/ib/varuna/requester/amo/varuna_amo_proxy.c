@@ -26,6 +26,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
+#include <uct/ib/varuna/requester/varuna_placed.h>
 
 #include <ucs/debug/log.h>
 
@@ -44,11 +45,6 @@ UCT_VARUNA_STATIC_ASSERT((sizeof(uct_varuna_amo_msg_t) +
 
 /* --- Order after what was posted on the lane --- */
 
-static void uct_varuna_amo_proxy_unpack(void *arg, const void *data,
-                                        size_t length)
-{
-}
-
 static void uct_varuna_amo_proxy_read_completion(uct_completion_t *comp)
 {
     uct_varuna_amo_t *amo = ucs_container_of(comp, uct_varuna_amo_t, comp);
@@ -62,42 +58,26 @@ static void uct_varuna_amo_proxy_read_completion(uct_completion_t *comp)
     uct_varuna_ep_add_work(ep);
 }
 
-/* When this read is complete, all earlier writes are in memory: a queue pair executes a
- * read after the writes before it, and its data does not pass theirs. */
-static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_iface_t *iface,
-                                              uct_varuna_amo_t *amo)
+/* When this read is complete, all earlier writes are in memory. */
+static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
-    uct_varuna_req_t *req;
     ucs_status_t status;
-
-    req = uct_varuna_req_new(ep);
-    if (req == NULL) {
-        return UCS_ERR_NO_RESOURCE;
-    }
 
     amo->comp.func   = uct_varuna_amo_proxy_read_completion;
     amo->comp.count  = 1;
     amo->comp.status = UCS_OK;
-    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, &amo->comp);
-    uct_varuna_req_set_remote(req, ep->remote.logs_addr, ep->remote.log_bundle.rkey);
-    req->length  = sizeof(uint64_t);
-    req->get.cb  = uct_varuna_amo_proxy_unpack;
-    req->get.arg = NULL;
-    status       = uct_varuna_req_post(req, 1);
-    if (status != UCS_OK) {
-        return status;
+    status           = uct_varuna_ep_read_back(ep, &amo->comp);
+    if (status == UCS_OK) {
+        ep->amo.order.reading = ep->stats.posted;
     }
 
-    ep->amo.order.reading = ep->stats.posted;
-    uct_varuna_req_push(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
-    return UCS_OK;
+    return status;
 }
 
 /* @return UCS_OK if it may be sent, UCS_ERR_BUSY if an event will say when to check
  * again, UCS_ERR_NO_RESOURCE to check again; otherwise the lane failed. */
-static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_iface_t *iface,
-                                               uct_varuna_amo_t *amo)
+static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
     ucs_status_t status;
@@ -112,7 +92,7 @@ static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_iface_t *iface,
             return UCS_ERR_BUSY;
         }
 
-        status = uct_varuna_amo_proxy_read(iface, amo);
+        status = uct_varuna_amo_proxy_read(amo);
         return (status == UCS_OK) ? UCS_ERR_BUSY : status;
     }
 
@@ -185,8 +165,7 @@ static int uct_varuna_amo_proxy_may_send(const uct_varuna_ep_t *ep)
 }
 
 /* @return As uct_varuna_amo_proxy_check(), of the first that is not sent. */
-static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
-                                              uct_varuna_ep_t *ep)
+static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_ep_t *ep)
 {
     uint64_t acked      = uct_varuna_amo_proxy_acked(ep);
     ucs_status_t status = UCS_OK;
@@ -200,7 +179,7 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_iface_t *iface,
             break; /* The peer cannot keep more results */
         }
 
-        status = uct_varuna_amo_proxy_check(iface, amo);
+        status = uct_varuna_amo_proxy_check(amo);
         if (status != UCS_OK) {
             break;
         }
@@ -261,7 +240,7 @@ static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
     if (!ucs_list_is_empty(&ep->amo.ready) && uct_varuna_amo_proxy_may_send(ep)) {
         why = uct_varuna_amo_lane_check(iface, ep);
         if (why == UCT_VARUNA_POST_OK) {
-            status = uct_varuna_amo_proxy_send(iface, ep);
+            status = uct_varuna_amo_proxy_send(ep);
         } else {
             uct_varuna_ep_raise_post(ep, why);
             status = UCS_ERR_NO_RESOURCE;
@@ -363,6 +342,13 @@ uct_varuna_amo_proxy_start(uct_varuna_ep_t *ep,
     return uct_varuna_amo_start(ep, args, 0);
 }
 
+static ucs_status_t uct_varuna_amo_proxy_open(uct_varuna_ep_t *ep,
+                                              const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    return UCS_OK;
+}
+
 static void uct_varuna_amo_proxy_query(uct_iface_attr_t *attr)
 {
     /* The CPU executes them, whatever the NICs can do */
@@ -375,12 +361,13 @@ static void uct_varuna_amo_proxy_query(uct_iface_attr_t *attr)
 
 const uct_varuna_amo_ops_t uct_varuna_amo_proxy_ops = {
     .start      = uct_varuna_amo_proxy_start,
-    .open       = uct_varuna_amo_native_open,
+    .open       = uct_varuna_amo_proxy_open,
     .close      = uct_varuna_amo_native_close,
-    .learn_home = uct_varuna_amo_native_learn_home,
+    .learn_home = uct_varuna_amo_learn_home,
     .progress   = uct_varuna_amo_proxy_progress,
     .collect    = uct_varuna_amo_native_collect,
     .executed   = uct_varuna_amo_native_executed,
     .fail_all   = uct_varuna_amo_proxy_fail_all,
-    .query      = uct_varuna_amo_proxy_query
+    .query      = uct_varuna_amo_proxy_query,
+    .has_home   = 1
 };

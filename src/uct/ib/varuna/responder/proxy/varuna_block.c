@@ -14,6 +14,7 @@
 #endif
 
 #include "varuna_proxy.h"
+#include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_component.h>
@@ -157,6 +158,11 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
                         sizeof(*proxy->arena.marks);
     uct_varuna_home_name_t name;
     size_t length;
+
+    if (uct_varuna_atomic_modes[proxy->ctl->iface->md->atomic_mode].by_cpu) {
+        /* UCP opens interfaces that it does not use: the first one that is used counts */
+        uct_varuna_proxy_join(proxy);
+    }
 
     uct_varuna_home_get(&name);
     rep->atomic_mode = proxy->ctl->iface->md->atomic_mode;

@@ -27,8 +27,8 @@
 void uct_varuna_cpu_client_init(uct_varuna_cpu_client_t *client,
                                 uct_varuna_peer_t *peer)
 {
+    memset(client, 0, sizeof(*client));
     client->peer = peer;
-    client->kept = NULL;
 }
 
 void uct_varuna_cpu_client_cleanup(uct_varuna_cpu_client_t *client)

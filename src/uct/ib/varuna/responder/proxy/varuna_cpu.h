@@ -14,6 +14,10 @@
 typedef struct uct_varuna_cpu_client {
     uct_varuna_peer_t          *peer;
     uct_varuna_amo_kept_t      *kept;     /* NULL: it has requested none */
+    struct {
+        uint64_t               end;       /* Requests before this number were there */
+        ucs_time_t             since;     /* ... at this time */
+    } detour;                             /* Owner: varuna_detour.c */
 } uct_varuna_cpu_client_t;
 
 void uct_varuna_cpu_client_init(uct_varuna_cpu_client_t *client,

@@ -31,6 +31,11 @@
 /* Jobs that wait. Further requests are dropped, and their clients repeat them */
 #define UCT_VARUNA_PROXY_MAX_JOBS    4096
 
+int uct_varuna_proxy_has_slots(const uct_varuna_proxy_t *proxy)
+{
+    return uct_varuna_atomic_modes[proxy->ctl->iface->md->atomic_mode].has_slots;
+}
+
 uint8_t uct_varuna_proxy_find_link(const uct_varuna_proxy_t *proxy, uint8_t nic)
 {
     const uct_varuna_iface_t *iface = proxy->ctl->iface;
@@ -58,10 +63,8 @@ static ucs_status_t uct_varuna_proxy_open_loopback(uct_varuna_proxy_t *proxy,
 }
 
 /* A failed one is not destroyed in its own callbacks, nor before it is drained: UCX
- * would not give its DCI back, and without DCIs there are no control messages.
- * @return Nonzero if the loopback of @a link can be used. */
-static int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy,
-                                         unsigned link)
+ * would not give its DCI back, and without DCIs there are no control messages. */
+int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy, unsigned link)
 {
     uct_varuna_loopback_t *loopback = &proxy->loopbacks[link];
 
@@ -299,11 +302,15 @@ void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
 
 /* --- Opening and closing --- */
 
-static void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
+void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy)
 {
     const uct_varuna_iface_t *iface = proxy->ctl->iface;
     uint8_t map                     = 0;
     unsigned link;
+
+    if (proxy->joined) {
+        return;
+    }
 
     for (link = 0; link < iface->num_links; ++link) {
         map |= UCS_BIT(iface->links[link].nic);
@@ -336,7 +343,7 @@ ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
         goto err_destroy;
     }
 
-    if (uct_varuna_atomic_modes[ctl->iface->md->atomic_mode].has_slots) {
+    if (uct_varuna_proxy_has_slots(proxy)) {
         status = uct_varuna_blocks_init(proxy);
         if (status != UCS_OK) {
             goto err_destroy;

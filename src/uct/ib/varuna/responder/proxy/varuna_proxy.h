@@ -101,6 +101,10 @@ typedef struct uct_varuna_proxy {
     int                        running;   /* access is on the loopback of */
     uint8_t                    running_on; /* ... this link, */
     ucs_time_t                 running_at; /* ... since then */
+    struct {
+        ucs_time_t             down_at;   /* The home NIC's port is, since then; 0: it is
+                                             not, or nobody has asked */
+    } detour;                             /* Owner: varuna_detour.c */
     ucs_time_t                 rest_at;   /* Packets of a failed access have expired
                                              by then */
     ucs_list_link_t            dead_blocks;
@@ -132,6 +136,15 @@ uct_varuna_job_t *uct_varuna_proxy_job_create(uct_varuna_proxy_t *proxy);
 
 /** Begin the first job in the list, unless it is under way. */
 void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy);
+
+/** @return Nonzero if the loopback of @a link can be used: it is opened if there is none. */
+int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy, unsigned link);
+
+/** @return Whether atomics are executed on the home NIC (mode extended). */
+int uct_varuna_proxy_has_slots(const uct_varuna_proxy_t *proxy);
+
+/** Take part in the choice of this process's home NIC, unless that is done. */
+void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy);
 
 /** Local index of the link whose NIC is @a nic, UCT_VARUNA_LINK_NONE if it is none
  *  of ours. */

@@ -1,0 +1,92 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * See varuna_placed.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_placed.h"
+#include "varuna.inl"
+
+void uct_varuna_req_make_read_back(uct_varuna_req_t *req)
+{
+    uct_varuna_ep_t *ep = req->ep;
+
+    req->type    = UCT_VARUNA_REQ_GET_BCOPY;
+    req->length  = sizeof(uint64_t);
+    req->get.cb  = uct_varuna_req_unpack_nothing;
+    req->get.arg = NULL;
+    uct_varuna_req_set_remote(req, ep->remote.logs_addr, ep->remote.log_bundle.rkey);
+}
+
+ucs_status_t uct_varuna_ep_read_back(uct_varuna_ep_t *ep, uct_completion_t *comp)
+{
+    uct_varuna_req_t *req = uct_varuna_req_new(ep);
+    ucs_status_t status;
+
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, comp);
+    uct_varuna_req_make_read_back(req);
+    status = uct_varuna_req_post(req, 1);
+    if (status == UCS_OK) {
+        uct_varuna_req_push(uct_varuna_ep_iface(ep), ep, req, UCT_VARUNA_REQ_GET_BCOPY);
+    }
+
+    return status;
+}
+
+/* Flushes of the same writes share a read. */
+static ucs_status_t uct_varuna_ep_place(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status;
+
+    if (ep->num_reading == ep->num_writes) {
+        return UCS_OK; /* It is under way, or is repeated with the rest */
+    }
+
+    if (ep->owed != NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    status = uct_varuna_ep_read_back(ep, NULL);
+    if (status == UCS_OK) {
+        ep->num_reading = ep->num_writes;
+    } else if (status != UCS_ERR_NO_RESOURCE) {
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
+        status = UCS_ERR_NO_RESOURCE;
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, uct_completion_t *comp)
+{
+    uct_varuna_req_t *req;
+
+    if (!uct_varuna_ep_is_placed(ep)) {
+        if ((ep->hot.state == UCT_VARUNA_EP_ACTIVE) ?
+            (uct_varuna_ep_place(ep) != UCS_OK) : !uct_varuna_ep_is_busy(ep)) {
+            /* Without a lane, the fence or the read at its end places what is complete */
+            uct_varuna_ep_add_work(ep);
+            return UCS_ERR_NO_RESOURCE;
+        }
+    }
+
+    if (comp == NULL) {
+        return UCS_INPROGRESS;
+    }
+
+    req = uct_varuna_req_new(ep);
+    if (req == NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
+    uct_varuna_req_push(uct_varuna_ep_iface(ep), ep, req, UCT_VARUNA_REQ_FLUSH);
+    return UCS_INPROGRESS;
+}

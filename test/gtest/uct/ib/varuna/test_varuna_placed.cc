@@ -1,0 +1,154 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Flushes on lanes to the peer's home NIC, and to another one, where they place what was
+ * put (varuna_placed.h).
+ */
+#include "test_varuna_recovery.h"
+
+extern "C" {
+#include <uct/ib/varuna/requester/varuna_completion.h>
+#include <uct/ib/varuna/requester/varuna_eps.h>
+}
+
+class test_varuna_placed : public test_varuna_recovery {
+protected:
+    typedef std::vector<std::string> names;
+
+    virtual void init()
+    {
+        test_varuna_recovery::init();
+        m_amo                    = amo_ops();
+        m_amo.has_home           = 1;
+        host->requester()->amo   = &m_amo;
+        m_comp.func              = [](uct_completion_t*) {};
+        m_comp.status            = UCS_OK;
+        m_comp.count             = 1;
+    }
+
+    /* The lane is to NIC 0 of the peer */
+    void open_with_home(uint8_t home)
+    {
+        ep->amo.home_nic = home;
+        open();
+    }
+
+    ucs_status_t flush(uct_completion_t *comp = NULL)
+    {
+        return uct_varuna_ep_flush(&ep->super.super, 0, comp);
+    }
+
+    ucs_status_t flush_iface()
+    {
+        return uct_varuna_iface_flush(&host->iface()->super.super, 0, NULL);
+    }
+
+    void put_and_acknowledge()
+    {
+        ASSERT_UCS_OK(put(1));
+        uct_varuna_ep_signal(ep);
+        step();
+        ASSERT_EQ(0u, ep->hot.num_reqs);
+        lane(0).posted.clear();
+    }
+
+    /* Which operations were posted, without log entries */
+    names ops(unsigned link)
+    {
+        names found;
+
+        for (const fake_lane::post &post : lane(link).posted) {
+            if ((post.op != "put") || (post.addr == TARGET)) {
+                found.push_back(post.op);
+            }
+        }
+        return found;
+    }
+
+    uct_varuna_amo_ops_t m_amo;
+    uct_completion_t     m_comp;
+};
+
+UCS_TEST_F(test_varuna_placed, at_home_an_acknowledgement_will_do) {
+    open_with_home(0);
+    put_and_acknowledge();
+    EXPECT_EQ(UCS_OK, flush());
+    EXPECT_EQ(UCS_OK, flush_iface());
+    EXPECT_EQ(names{}, ops(0));
+}
+
+/* Also of writes that are complete; once, and only if there was one */
+UCS_TEST_F(test_varuna_placed, elsewhere_a_flush_reads) {
+    open_with_home(1);
+    EXPECT_EQ(UCS_OK, flush());
+    put_and_acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush());
+    EXPECT_EQ(UCS_INPROGRESS, flush());
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    EXPECT_EQ(names{"get"}, ops(0));
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(UCS_OK, flush());
+}
+
+UCS_TEST_F(test_varuna_placed, flush_of_the_interface_reads) {
+    open_with_home(1);
+    put_and_acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush_iface());
+    EXPECT_EQ(UCS_INPROGRESS, flush_iface());
+    EXPECT_EQ(names{"get"}, ops(0));
+    lane(0).complete();
+    EXPECT_EQ(UCS_OK, flush_iface());
+}
+
+/* The puts between two flushes are placed by the second one */
+UCS_TEST_F(test_varuna_placed, later_puts_are_read_back_too) {
+    open_with_home(1);
+    ASSERT_UCS_OK(put(1));
+    EXPECT_EQ(UCS_INPROGRESS, flush());
+    ASSERT_UCS_OK(put(2));
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    EXPECT_EQ((names{"put", "get", "put", "get"}), ops(0));
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
+UCS_TEST_F(test_varuna_placed, no_resources) {
+    open_with_home(1);
+    put_and_acknowledge();
+    lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    EXPECT_EQ(UCS_INPROGRESS, flush());
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, flush(&m_comp));
+    EXPECT_EQ(UCS_INPROGRESS, flush_iface());
+    lane(0).post_status = UCS_OK;
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
+/* The lane at home fails, and a flush comes before the put is repeated elsewhere */
+UCS_TEST_F(test_varuna_placed, repeated_puts_are_read_back) {
+    open_with_home(0);
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    answer_fence(1);
+    compare(lane(1), 0);
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((names{"get", "put", "get"}), ops(1)) << "the first one compares";
+    EXPECT_EQ(1, m_comp.count);
+    lane(1).complete();
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(0u, ep->hot.num_reads);
+    EXPECT_EQ(UCS_OK, flush());
+}
+
+/* A failed endpoint places nothing */
+UCS_TEST_F(test_varuna_placed, failed) {
+    open_with_home(1);
+    put_and_acknowledge();
+    uct_varuna_ep_flush(&ep->super.super, UCT_FLUSH_FLAG_CANCEL, NULL);
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_EQ(UCS_OK, flush());
+}
