@@ -99,4 +99,35 @@ test_three_hosts() {
     fabric_down --force # Ends the servers
 }
 
+# lists FILE OWN NIC: this side has said which links there are, its own and the peer's
+lists() {
+    check test "$(grep -c 'none of our links reaches' "$1")" -eq 1
+    grep -qE "ours are $2 \(LID [^;]*\); the peer's are NIC $3 \(LID [^;]*\)\. UCX_RC" "$1" ||
+        fail "it lists other links: $(grep reaches "$1")"
+}
+
+# Each host names only links to a network of its own. UCP calls the peer unreachable; both
+# sides say why, and list the links of both
+no_common_link() {
+    local server port status=0 args=(-t tag_lat -n 10)
+    export UCX_TLS=rc_varuna UCX_LOG_LEVEL=warn
+    fabric_up "${@:2}"
+    next_port
+    UCX_RC_VARUNA_LINKS=$1_0 timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest \
+        -p $port "${args[@]}" >server.log 2>&1 &
+    server=$!
+    await_listener $port $server
+    UCX_RC_VARUNA_LINKS=$1_1 timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest \
+        -p $port localhost "${args[@]}" >client.log 2>&1 || status=$?
+    [ $status -ne 0 ] || fail "it works without a common link"
+    ! wait $server || fail "the server works without a common link"
+    lists server.log "$1_0:1" 1
+    lists client.log "$1_1:1" 0
+    fabric_down
+}
+
+test_no_common_link() { no_common_link mlx5; }
+
+test_no_common_link_on_verbs() { no_common_link verbs --quirk no-mlx5dv; }
+
 run_tests 2

@@ -14,7 +14,10 @@
 #include "varuna_ib_addr.h"
 
 #include <uct/ib/base/ib_iface.h>
+#include <ucs/sys/string.h>
+#include <arpa/inet.h>
 #include <infiniband/verbs.h>
+#include <endian.h>
 #include <string.h>
 
 /* LIDs from here on are multicast groups; 0 is a port without one */
@@ -149,4 +152,52 @@ int uct_varuna_ib_addr_is_valid(const void *addr, size_t length, const void *own
            (length == uct_varuna_ib_addr_length(flags)) &&
            uct_varuna_ib_addr_check_port(flags, bytes + sizeof(uct_ib_address_t)) &&
            uct_varuna_ib_addr_check_mtu(flags, bytes, length);
+}
+
+/* @return The subnet, as it is written; 0: the default one. */
+static uint64_t uct_varuna_ib_addr_subnet(uint8_t flags, const uint8_t *pos)
+{
+    uint16_t subnet16;
+    uint64_t subnet64;
+
+    pos += sizeof(uint16_t) + ((flags & UCT_IB_ADDRESS_FLAG_IF_ID) ? sizeof(uint64_t) : 0);
+    if (flags & UCT_IB_ADDRESS_FLAG_SUBNET16) {
+        memcpy(&subnet16, pos, sizeof(subnet16));
+        return be16toh(subnet16);
+    } else if (flags & UCT_IB_ADDRESS_FLAG_SUBNET64) {
+        memcpy(&subnet64, pos, sizeof(subnet64));
+        return be64toh(subnet64);
+    }
+
+    return 0;
+}
+
+void uct_varuna_ib_addr_print(const void *addr, size_t length, char *text, size_t max)
+{
+    const uint8_t *bytes = addr;
+    char gid[INET6_ADDRSTRLEN];
+    const uint8_t *pos;
+    uint64_t subnet;
+    uint16_t lid;
+
+    if ((length < sizeof(uct_ib_address_t)) ||
+        (length != uct_varuna_ib_addr_length(bytes[0]))) {
+        ucs_strncpy_zero(text, "?", max);
+        return;
+    }
+
+    pos = bytes + sizeof(uct_ib_address_t);
+    if (bytes[0] & UCT_IB_ADDRESS_FLAG_LINK_LAYER_ETH) {
+        inet_ntop(AF_INET6, pos, gid, sizeof(gid));
+        ucs_snprintf_zero(text, max, "GID %s", gid);
+        return;
+    }
+
+    memcpy(&lid, pos, sizeof(lid));
+    subnet = uct_varuna_ib_addr_subnet(bytes[0], pos);
+    if (subnet == 0) {
+        ucs_snprintf_zero(text, max, "LID %u", lid);
+    } else {
+        ucs_snprintf_zero(text, max, "LID %u, subnet 0x%lx", lid, subnet);
+    }
 }

@@ -32,4 +32,13 @@ unsigned uct_varuna_ib_addr_mtu(const void *addr, size_t length);
  */
 void uct_varuna_ib_addr_limit_mtu(void *addr, size_t length, unsigned mtu);
 
+/**
+ * Write an address for people: a LID and its subnet, if that is not the default one; or a
+ * GID.
+ *
+ * @param [out] text  Of @a max bytes; "?" if the address has another length than its
+ *                    flags say.
+ */
+void uct_varuna_ib_addr_print(const void *addr, size_t length, char *text, size_t max);
+
 #endif

@@ -11,6 +11,8 @@
 #include "varuna_ctl.h"
 #include <uct/ib/varuna/core/varuna_ib_addr.h>
 
+#include <ucs/arch/atomic.h>
+#include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
 
 
@@ -83,4 +85,63 @@ uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
              uct_varuna_link_name(ctl->iface, link), ours, theirs, remote->name_len,
              remote->name, parsed->uuid);
     return UCS_BIT(link);
+}
+
+static void uct_varuna_cabling_print_addr(ucs_string_buffer_t *text, const void *addr,
+                                          size_t length)
+{
+    char port[64];
+
+    uct_varuna_ib_addr_print(addr, length, port, sizeof(port));
+    ucs_string_buffer_appendf(text, " (%s), ", port);
+}
+
+void uct_varuna_cabling_report(const uct_varuna_iface_t *iface,
+                               const uct_varuna_parsed_addr_t *parsed,
+                               ucs_log_level_t level)
+{
+    ucs_string_buffer_t ours, theirs;
+    const uct_varuna_parsed_link_t *remote;
+    unsigned i;
+
+    ucs_string_buffer_init(&ours);
+    ucs_string_buffer_init(&theirs);
+    for (i = 0; i < iface->num_links; ++i) {
+        ucs_string_buffer_appendf(&ours, "%s", uct_varuna_link_name(iface, i));
+        uct_varuna_cabling_print_addr(&ours, iface->links[i].device_addr,
+                                      iface->links[i].device_addr_len);
+    }
+
+    for (i = 0; i < parsed->num_links; ++i) {
+        remote = &parsed->links[i];
+        if (remote->name_len > 0) {
+            ucs_string_buffer_appendf(&theirs, "%.*s", remote->name_len, remote->name);
+        } else {
+            ucs_string_buffer_appendf(&theirs, "NIC %u", remote->nic);
+        }
+        uct_varuna_cabling_print_addr(&theirs, remote->device_addr, remote->device_len);
+    }
+
+    ucs_string_buffer_rtrim(&ours, ", ");
+    ucs_string_buffer_rtrim(&theirs, ", ");
+    ucs_log(level, "rc_varuna: none of our links reaches a link of peer 0x%lx: ours are %s; "
+            "the peer's are %s. UCX_RC_VARUNA_LINKS must name links of the same networks on "
+            "all hosts", parsed->uuid, ucs_string_buffer_cstr(&ours),
+            ucs_string_buffer_cstr(&theirs));
+    ucs_string_buffer_cleanup(&theirs);
+    ucs_string_buffer_cleanup(&ours);
+}
+
+void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
+                                    const uct_varuna_parsed_addr_t *parsed)
+{
+    static uint32_t warned = 0; /* UCP asks for each pair of interfaces */
+
+    if ((parsed->num_links == 0) || (iface->md->vqp_links < iface->md->num_links) ||
+        (parsed->links[0].ctl_len != iface->ctl->links[0].attr.iface_addr_len) ||
+        (ucs_atomic_swap32(&warned, 1) != 0)) {
+        return;
+    }
+
+    uct_varuna_cabling_report(iface, parsed, UCS_LOG_LEVEL_WARN);
 }

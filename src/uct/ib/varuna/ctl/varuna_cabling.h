@@ -10,6 +10,8 @@
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/core/varuna_parse.h>
 
+#include <ucs/config/types.h>
+
 /**
  * Warn, once for each link, if a link reaches another port of a peer than the one with its
  * number, which is there: traffic flows, but links that seem to be independent share a
@@ -36,5 +38,19 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
 uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
                                      const uct_varuna_parsed_addr_t *parsed,
                                      unsigned link, unsigned nic);
+
+/**
+ * Log that none of our links reaches one of a peer's, with the links of both. Usually
+ * UCX_RC_VARUNA_LINKS names links of other networks there.
+ */
+void uct_varuna_cabling_report(const uct_varuna_iface_t *iface,
+                               const uct_varuna_parsed_addr_t *parsed,
+                               ucs_log_level_t level);
+
+/** The same as a warning, once, if UCP asks whether a peer can be reached, and uses
+ *  another transport or fails. Not if other interfaces may have links to it: of the other
+ *  set of lanes, or of another link if each has only some. */
+void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
+                                    const uct_varuna_parsed_addr_t *parsed);
 
 #endif

@@ -538,9 +538,7 @@ ucs_status_t uct_varuna_peer_get(uct_varuna_ctl_t *ctl,
     uct_varuna_ctl_unlock(ctl);
 
     if (status == UCS_ERR_UNREACHABLE) {
-        ucs_error("peer 0x%lx can't be reached: none of our %u links and of "
-                  "its %u are in one subnet", parsed.uuid,
-                  ctl->iface->num_links, parsed.num_links);
+        uct_varuna_cabling_report(ctl->iface, &parsed, UCS_LOG_LEVEL_ERROR);
     }
 
     return status;
@@ -569,15 +567,17 @@ int uct_varuna_peer_is_reachable(uct_varuna_iface_t *iface,
     uct_varuna_parsed_addr_t parsed;
     uct_varuna_pairing_t pairing;
     const char *reason;
-    ucs_status_t status;
 
-    status = uct_varuna_parse_addr(device_addr, addr, SIZE_MAX, &parsed, &reason);
-    if (status != UCS_OK) {
+    if (uct_varuna_parse_addr(device_addr, addr, SIZE_MAX, &parsed, &reason) != UCS_OK) {
         ucs_debug("an address of a peer can't be used: %s", reason);
         return 0;
     }
 
     uct_varuna_peer_pair(iface, &parsed, 0, &pairing);
+    if (pairing.map == 0) {
+        uct_varuna_cabling_unreachable(iface, &parsed);
+    }
+
     return pairing.map != 0;
 }
 

@@ -38,6 +38,14 @@ protected:
         return uct_varuna_ib_addr_is_valid(addr.data(), addr.size(), own.data());
     }
 
+    static std::string print(const addr_t &addr)
+    {
+        char text[64];
+
+        uct_varuna_ib_addr_print(addr.data(), addr.size(), text, sizeof(text));
+        return text;
+    }
+
     static bool is_valid(const addr_t &addr)
     {
         return is_valid(addr, ib(0, 0));
@@ -52,6 +60,17 @@ UCS_TEST_F(test_varuna_ib_addr, infiniband) {
     EXPECT_FALSE(is_valid(ib(UCT_IB_ADDRESS_FLAG_SUBNET16 |
                              UCT_IB_ADDRESS_FLAG_SUBNET64, 10)));
     EXPECT_FALSE(is_valid(ib(UCT_IB_ADDRESS_FLAG_GID_INDEX, 1)));
+}
+
+UCS_TEST_F(test_varuna_ib_addr, for_people) {
+    EXPECT_EQ("LID 4369", print(ib(0, 0)));
+    EXPECT_EQ("LID 4369", print(ib(UCT_IB_ADDRESS_FLAG_IF_ID, 8)));
+    EXPECT_EQ("LID 4369, subnet 0x1111", print(ib(UCT_IB_ADDRESS_FLAG_SUBNET16, 2)));
+    EXPECT_EQ("LID 4369, subnet 0x1111111111111111",
+              print(ib(UCT_IB_ADDRESS_FLAG_IF_ID | UCT_IB_ADDRESS_FLAG_SUBNET64, 16)));
+    EXPECT_EQ("GID 1111:1111:1111:1111:1111:1111:1111:1111", print(eth()));
+    EXPECT_EQ("?", print(ib(0, 1)));
+    EXPECT_EQ("?", print(addr_t()));
 }
 
 UCS_TEST_F(test_varuna_ib_addr, length) {
