@@ -144,4 +144,57 @@ if [ -n "${RC_VARUNA_LONG:-}" ]; then
     }
 fi
 
+# spawns HOW [-x VARIABLE=VALUE] -- PARENT... -- CHILD...: a process on host 0 spawns one on
+# host 1, each by its command. The output is in job.log
+spawns() {
+    local how=$1 options=() parent=()
+    shift
+    while [ "$1" != -- ]; do options+=("$1"); shift; done
+    shift
+    while [ "$1" != -- ]; do parent+=("$1"); shift; done
+    shift
+    check mpicc -O2 -Wall -Wextra -Werror -o mpi_spawn \
+        "$top/test/e2e/thirdparty/mpi/mpi_spawn.c"
+    timeout 600 "$mpirun" "${mpi[@]}" -np 1 "${options[@]}" "$emu" exec -n "$fabric" 0 -- \
+        "${parent[@]}" "$how" "$emu" exec -n "$fabric" 1 -- "$@" >job.log 2>&1 </dev/null
+}
+
+# spawned_over_varuna HOW: both processes have used rc_varuna, and found no error
+spawned_over_varuna() {
+    grep -qx "mpi_spawn: $1: [0-9]* rounds, 0 errors" job.log ||
+        fail "no summary: $(grep -v INFO job.log | tail -n 5)"
+    check test "$(grep -c 'ep_cfg\[1\]: tag(rc_varuna/' job.log)" -eq 2
+}
+
+# The two ways in README.md
+test_spawn_by_the_launcher() {
+    fabric_up
+    spawns launcher -- "$run" "$PWD/mpi_spawn" -- "$run" "$PWD/mpi_spawn" ||
+        fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
+    spawned_over_varuna launcher
+    fabric_down
+}
+
+test_spawn_with_the_variable() {
+    fabric_up
+    spawns variable -x "$("$run" -p)" -- "$PWD/mpi_spawn" -- "$PWD/mpi_spawn" ||
+        fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
+    spawned_over_varuna variable
+    fabric_down
+}
+
+# ... and what it says there of a child without the plugin
+test_spawn_without_the_plugin() {
+    fabric_up
+    ! spawns bare -- "$run" "$PWD/mpi_spawn" -- "$PWD/mpi_spawn" ||
+        fail "it works without the plugin"
+    while read -r line; do
+        grep -qF "$line" job.log || fail "job.log has no line \"$line\""
+    done < <(awk '/^A process without the plugin/ { is_there = 1 }
+                  is_there && sub(/^    /, "") { print; ++count; next }
+                  count > 0 { exit }' "$top/README.md" | tee lines)
+    check test "$(wc -l <lines)" -eq 2
+    fabric_down --force
+}
+
 run_tests
