@@ -43,10 +43,9 @@ static int uct_varuna_drain_has_ended(const uct_varuna_ep_t *ep, ucs_time_t now,
                                       ucs_time_t time)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_time_t ended_at             = uct_varuna_md_ended_at(
-            iface->md, iface->links[ep->recovery.dead.link].nic);
 
-    return (ended_at != 0) && (now >= (ended_at + time));
+    return uct_varuna_md_is_at_rest(iface->md, iface->links[ep->recovery.dead.link].nic, now,
+                                    time);
 }
 
 uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now)

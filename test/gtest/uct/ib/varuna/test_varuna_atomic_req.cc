@@ -7,7 +7,7 @@
 #include "fake_target.h"
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/md/varuna_md_share.h>
 }
 
@@ -83,7 +83,7 @@ protected:
     void port(bool is_up)
     {
         uct_varuna_ctl_lock(host->ctl());
-        uct_varuna_ctl_port_event(host->ctl(), 0,
+        uct_varuna_ports_event(host->ctl(), 0,
                                   is_up ? UCT_VARUNA_PORT_UP : UCT_VARUNA_PORT_DOWN);
         uct_varuna_ctl_unlock(host->ctl());
     }
