@@ -16,6 +16,11 @@
 #include <ucs/debug/log.h>
 #include <string.h>
 
+/* Seconds after which what a NIC has received is in memory, when nothing more comes from its
+ * port. It is the default limit of PCI Express for an answer (Completion Timeout): a device that
+ * could not write for so long would have failed. The lifetime of packets is for networks. */
+#define UCT_VARUNA_DETOUR_PCI_TIME   50e-3
+
 static uint8_t uct_varuna_detour_home_link(const uct_varuna_proxy_t *proxy)
 {
     uct_varuna_home_name_t home;
@@ -36,8 +41,8 @@ void uct_varuna_detour_port_changed(uct_varuna_proxy_t *proxy)
 }
 
 /* A port that is down accepts nothing, unless it is only said to be down because its address
- * has changed. What it had accepted arrives within a packet lifetime, which is waited for
- * once, until the port is back. A NIC that is gone may accept until it is taken away. */
+ * has changed. What it had accepted is waited for once, until the port is back. A NIC that is
+ * gone may accept until it is taken away. */
 static int uct_varuna_detour_home_is_at_rest(uct_varuna_proxy_t *proxy, unsigned home)
 {
     const uct_varuna_ctl_t *ctl     = proxy->ctl;
@@ -51,7 +56,9 @@ static int uct_varuna_detour_home_is_at_rest(uct_varuna_proxy_t *proxy, unsigned
 
     uct_varuna_detour_port_changed(proxy); /* It may be down since before all requests */
     return (proxy->detour.down_at != 0) && !(ctl->moves.links & UCS_BIT(home)) &&
-           ((now - proxy->detour.down_at) >= iface->config.packet_lifetime);
+           ((now - proxy->detour.down_at) >=
+            ucs_min(iface->config.packet_lifetime,
+                    ucs_time_from_sec(UCT_VARUNA_DETOUR_PCI_TIME)));
 }
 
 /* What was accepted before a request came for the first time is in memory after a packet
