@@ -284,7 +284,8 @@ struct uct_varuna_ep {
         uint8_t                spare;       /* It is in reserve: no planned swap */
         uint8_t                failed;      /* It is destroyed in the next step */
         uint8_t                counted;     /* 1: in the peer's connecting */
-        uint8_t                swap_read;   /* The flushing read was posted */
+        uint8_t                swap_posts;  /* On the old lane in state SWAP: the read
+                                               that ends it, messages after it */
         uint8_t                tried;       /* Links on which no lane could be had, of an
                                                endpoint that has none */
     } next;

@@ -33,7 +33,7 @@ static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
     case UCT_VARUNA_EP_OPENING:
         break;
     case UCT_VARUNA_EP_SWAP:
-        if (!ep->next.swap_read) {
+        if (ep->next.swap_posts == 0) {
             return 0;
         }
         break;

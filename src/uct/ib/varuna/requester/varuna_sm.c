@@ -88,7 +88,7 @@ static void uct_varuna_sm_raise(uct_varuna_ep_t *ep, unsigned event,
         uct_varuna_sm_enter(ep, to);
         break;
     case UCT_VARUNA_EP_SWAP:
-        ep->next.swap_read = 0;
+        ep->next.swap_posts = 0;
         uct_varuna_sm_enter(ep, to);
         break;
     default:

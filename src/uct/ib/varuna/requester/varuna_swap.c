@@ -20,7 +20,8 @@
 /*
  * The last request on the old lane is a read of the peer's memory. When its data has
  * come, all earlier writes are in memory, so they cannot overtake a write over another
- * NIC. It is repeated like any other request if the lane fails.
+ * NIC. It is repeated like any other request if the lane fails. Only messages follow it
+ * (varuna_start.c).
  *
  * While the lane has no resources for it, it has none for the user either.
  */
@@ -34,7 +35,7 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
 
     status = uct_varuna_ep_read_back(ep, NULL);
     if (status == UCS_OK) {
-        ep->next.swap_read = 1;
+        ep->next.swap_posts = 1;
         ++ep->stats.rebuild_reads;
     } else if (status != UCS_ERR_NO_RESOURCE) {
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
@@ -70,7 +71,7 @@ int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (!ep->next.swap_read) {
+    if (ep->next.swap_posts == 0) {
         uct_varuna_ep_post_swap_read(ep);
         return 1;
     }

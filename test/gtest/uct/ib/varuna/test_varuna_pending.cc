@@ -104,6 +104,18 @@ protected:
         ASSERT_EQ(1u, reported);
     }
 
+    /* The read that ends the old lane is posted; the user waits for events */
+    void begin_swap()
+    {
+        host->requester()->uses_events = 1;
+        open();
+        connect_rc(0);
+        step();
+        ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+        ASSERT_EQ("get", lane(0).posted.back().op);
+        lane(0).flush_status = UCS_INPROGRESS; /* It is not empty */
+    }
+
     unsigned              reported;
     std::vector<pending*> gone;
 };
@@ -153,4 +165,71 @@ UCS_TEST_F(test_varuna_pending, wireup_that_waits_hears_of_the_failure) {
         EXPECT_EQ((std::vector<pending*>{&first, &flush, &last}), gone);
     }
     EXPECT_EQ(0u, host->requester()->num_pending);
+}
+
+/* During a planned change of the lane, a message goes out on the old one */
+UCS_TEST_F(test_varuna_pending, message_is_not_refused_in_a_swap) {
+    fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+    begin_swap();
+    EXPECT_UCS_OK(send_short());
+    EXPECT_EQ("am", lane(0).posted.back().op);
+    EXPECT_UCS_OK(send_short());
+    EXPECT_EQ("am", lane(0).posted.back().op);
+    step();
+    EXPECT_EQ(UCT_VARUNA_LANE_DC, ep->lane.kind) << "they are not acknowledged";
+    lane(0).complete();
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+    EXPECT_TRUE(rc.posted.empty());
+}
+
+/* ... unless it would pass what waits: then it waits as well */
+UCS_TEST_F(test_varuna_pending, message_waits_in_a_swap_after_what_waits) {
+    fake_lane &rc = lane(0, UCT_VARUNA_LANE_RC);
+
+    begin_swap();
+    ASSERT_UCS_OK(put(1));
+    EXPECT_UCS_OK(send_short());
+    EXPECT_EQ("get", lane(0).posted.back().op);
+    lane(0).complete();
+    step();
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+    EXPECT_EQ((std::vector<uint64_t>{1}), puts(rc));
+    ASSERT_FALSE(rc.posted.empty());
+    EXPECT_EQ("am", rc.posted.back().op);
+    rc.complete();
+}
+
+/* A stream of messages does not keep the old lane busy for ever */
+UCS_TEST_F(test_varuna_pending, messages_in_a_swap_are_limited) {
+    unsigned count = 0;
+
+    begin_swap();
+    while ((send_short() == UCS_OK) && (count < 1000)) {
+        ++count;
+        lane(0).posted.back().comp = NULL; /* Silent */
+    }
+    EXPECT_EQ(UCT_VARUNA_MAX_WAITING - 1, (int)count);
+    EXPECT_EQ(UCT_VARUNA_EP_SWAP, state());
+    lane(0).complete();
+    step();
+    EXPECT_EQ(UCT_VARUNA_LANE_RC, ep->lane.kind);
+}
+
+/* A failed lane's messages are repeated, also those after the read that was to end it */
+UCS_TEST_F(test_varuna_pending, message_in_a_swap_is_repeated) {
+    begin_swap();
+    ASSERT_UCS_OK(send_short());
+    link_down(0);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    for (int i = 0; (i < 10) && (state() != UCT_VARUNA_EP_ACTIVE); ++i) {
+        step();
+    }
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    ASSERT_FALSE(lane(1).posted.empty());
+    EXPECT_EQ("am", lane(1).posted.back().op);
+    lane(1).complete();
 }
