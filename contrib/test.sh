@@ -16,7 +16,7 @@
 #
 # Suites in test/long_suites take minutes each, and run only if they are named, or if
 # RC_VARUNA_LONG is set. If no suite is named, the suites in test/beside_suites, which need
-# a processor most of the time, run at the lowest priority, in parallel with the others, of
+# a processor most of the time, run at a lower priority, in parallel with the others, of
 # which two run at a time: they wait a part of the time.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
@@ -156,19 +156,14 @@ tree() {
     done
 }
 
-# yield_beside yes|no: whether background processes use only idle time. Only root can
-# undo this; for others they have a lower weight all the time.
-yield_beside() {
+# weigh_beside NICENESS: what the background shell and its processes weigh against the
+# others. Enough to end beside any load: without a share, they would miss their limits.
+# Only root can undo it.
+weigh_beside() {
     local pid
 
     for pid in $(tree "$beside_pid"); do
-        if [ "$(id -u)" != 0 ]; then
-            renice -n 5 -p "$pid"
-        elif [ "$1" = yes ]; then
-            renice -n 19 -p "$pid" && chrt -i -p 0 "$pid"
-        else
-            chrt -o -p 0 "$pid" && renice -n 0 -p "$pid"
-        fi
+        renice -n "$1" -p "$pid"
     done >/dev/null 2>&1 || true # some have just ended
 }
 
@@ -180,7 +175,7 @@ await_beside() {
     while kill -0 "$beside_pid" 2>/dev/null; do
         if ((SECONDS >= next)); then
             say "waiting for the background shell"
-            yield_beside no # also processes that were started meanwhile
+            weigh_beside 0 # also processes that were started meanwhile
             next=$((SECONDS + tell_every))
         fi
         sleep 0.1
@@ -221,11 +216,11 @@ run_beside_each_other() {
     trap end_shells EXIT
     beside "${those[@]}" &
     beside_pid=$!
-    yield_beside yes
+    weigh_beside 5
     second "${others[@]}" "${those[@]}" &
     second_pid=$!
     take_turns "${others[@]}"
-    yield_beside no
+    weigh_beside 0
     take_turns "${those[@]}"
 
     await_beside

@@ -31,7 +31,7 @@ else
     filter='*test_emu_args*:*test_emu_insn*:*test_emu_rule*:test_emu_rc*:test_emu_dc*'
     filter+=':test_emu_devx.*:test_emu_overrun*'
     failover='silent_after|cut_in_the_middle'
-    limit=900 # The script runs in idle time only
+    limit=900 # The script runs at a lower priority
 fi
 
 # sanitized: builds everything with address,undefined
