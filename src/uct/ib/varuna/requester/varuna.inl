@@ -24,8 +24,7 @@ uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     req->ep        = ep;
     req->user_comp = comp;
     req->length    = 0;
-    req->flags     = (type >= UCT_VARUNA_REQ_AMO_BODY) ?
-                     UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
+    req->flags     = uct_varuna_req_is_step(type) ? UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
     req->type      = type;
     req->opcode    = 0;
     req->iovcnt    = 0;
@@ -60,30 +59,6 @@ uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 static inline uct_varuna_req_t *uct_varuna_req_new(uct_varuna_ep_t *ep)
 {
     return (uct_varuna_ring_open(ep, 1) == UCS_OK) ? ep->hot.reqs.head : NULL;
-}
-
-/* What a request takes in the ring */
-static UCS_F_ALWAYS_INLINE size_t
-uct_varuna_req_size(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
-{
-    switch (type) {
-    case UCT_VARUNA_REQ_PUT_SHORT:
-    case UCT_VARUNA_REQ_AM_SHORT:
-        return ucs_offsetof(uct_varuna_req_t, data) + req->length;
-    case UCT_VARUNA_REQ_PUT_ZCOPY:
-    case UCT_VARUNA_REQ_GET_ZCOPY:
-        return ucs_offsetof(uct_varuna_req_t, iov) +
-               (req->iovcnt * sizeof(req->iov[0]));
-    case UCT_VARUNA_REQ_AM_ZCOPY:
-        return ucs_offsetof(uct_varuna_req_t, iov) +
-               (req->iovcnt * sizeof(req->iov[0])) + req->header_length;
-    case UCT_VARUNA_REQ_GET_BCOPY:
-    case UCT_VARUNA_REQ_AM_BCOPY:
-    case UCT_VARUNA_REQ_FLUSH: /* It may become a read */
-        return ucs_offsetof(uct_varuna_req_t, data);
-    default:
-        return ucs_offsetof(uct_varuna_req_t, data) + UCT_VARUNA_MAX_ATOMIC_DATA;
-    }
 }
 
 static UCS_F_ALWAYS_INLINE void

@@ -35,7 +35,7 @@ static void uct_varuna_compare_copy(const void *arg, size_t offset, void *dst,
     size_t part;
     unsigned i;
 
-    if (req->type == UCT_VARUNA_REQ_PUT_SHORT) {
+    if (uct_varuna_req_info(req)->place == UCT_VARUNA_REQ_IN_DATA) {
         memcpy(dst, req->data + offset, length);
         return;
     }
@@ -72,7 +72,7 @@ static int uct_varuna_req_is_readable(const uct_varuna_req_t *req)
         return 0; /* What an atomic leaves is not known */
     }
 
-    if ((req->type == UCT_VARUNA_REQ_PUT_SHORT) ||
+    if ((uct_varuna_req_info(req)->place == UCT_VARUNA_REQ_IN_DATA) ||
         (req->flags & UCT_VARUNA_REQ_FLAG_BCOPY)) {
         return 1; /* Our own copy */
     }
@@ -175,8 +175,7 @@ ucs_status_t uct_varuna_req_executed(uct_varuna_req_t *req)
     uct_varuna_ep_t *ep = req->ep;
     ucs_status_t status = UCS_OK;
 
-    if ((req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
-        (req->type == UCT_VARUNA_REQ_CSWAP)) {
+    if (uct_varuna_req_fetches(req)) {
         status = uct_varuna_ep_requester(ep)->amo->executed(ep, req);
         if (status == UCS_INPROGRESS) {
             return UCS_OK; /* It is posted again, as what it is now */
@@ -192,13 +191,14 @@ ucs_status_t uct_varuna_req_executed(uct_varuna_req_t *req)
  * follow a later write which was placed early. */
 static int uct_varuna_compare_changes_word(const uct_varuna_req_t *req)
 {
-    if (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_ATOMIC) {
+    const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
+
+    if (info->kind == UCT_VARUNA_OP_ATOMIC) {
         return req->ep->compare.unordered && !(req->flags & UCT_VARUNA_REQ_FLAG_DONE);
     }
 
     return (req->flags & UCT_VARUNA_REQ_FLAG_LOST) &&
-           ((req->type == UCT_VARUNA_REQ_AMO_CAS) ||
-            (req->type == UCT_VARUNA_REQ_AMO_OCCUPY));
+           (info->kind == UCT_VARUNA_OP_STEP) && info->has_answer;
 }
 
 /* Gather what is ambiguous. @return 0 if there is no memory now. */

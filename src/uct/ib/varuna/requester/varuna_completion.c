@@ -67,10 +67,9 @@ uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->recovery.noticed_at  = 0;
     }
 
-    if (req->type >= UCT_VARUNA_REQ_AMO_BODY) {
+    if (uct_varuna_req_is_step((uct_varuna_req_type_t)req->type)) {
         uct_varuna_ep_requester(ep)->amo->collect(req);
-    } else if (((req->type == UCT_VARUNA_REQ_ATOMIC_FETCH) ||
-                (req->type == UCT_VARUNA_REQ_CSWAP)) && (status == UCS_OK)) {
+    } else if (uct_varuna_req_fetches(req) && (status == UCS_OK)) {
         memcpy(req->atomic.result, req->data, req->length);
     }
 }

@@ -167,6 +167,23 @@ void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
     uct_varuna_ep_raise_fatal(ep, UCS_ERR_CONNECTION_RESET);
 }
 
+/* The target and the number of the first message are known now: put them in the header of
+ * a message that was posted while the endpoint was being opened. */
+static void uct_varuna_req_set_target(uct_varuna_req_t *req, uint32_t target,
+                                      uint32_t first_seq)
+{
+    if (uct_varuna_req_info(req)->kind != UCT_VARUNA_OP_AM) {
+        return;
+    }
+
+    req->am.hdr.seq   += first_seq;
+    req->am.hdr.target = (target << UCT_VARUNA_AM_ID_BITS) |
+                         (req->am.hdr.target & UCS_MASK(UCT_VARUNA_AM_ID_BITS));
+    if (uct_varuna_req_info(req)->place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) {
+        memcpy(uct_varuna_req_am_header(req), &req->am.hdr, sizeof(req->am.hdr));
+    }
+}
+
 void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
                                    const uct_varuna_ctl_hdr_t *hdr,
                                    const uct_varuna_ctl_open_rep_t *rep)

@@ -56,7 +56,8 @@ uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
         return 1;
     case UCT_VARUNA_OP_AM:
         length = uct_varuna_tl_am_overhead(req->ep->lane.kind) + req->length +
-                 ((req->type == UCT_VARUNA_REQ_AM_ZCOPY) ?
+                 ((uct_varuna_req_info(req)->place ==
+                   UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
                   req->header_length : sizeof(req->am.hdr));
         break;
     default:
@@ -77,9 +78,9 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
 {
     size_t length = req->length;
 
-    if (type == UCT_VARUNA_REQ_AM_ZCOPY) {
+    if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) {
         length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
-    } else if (type == UCT_VARUNA_REQ_AM_BCOPY) {
+    } else if (uct_varuna_req_is_message(type)) {
         length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
     }
 
@@ -120,7 +121,7 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    if ((type != UCT_VARUNA_REQ_PUT_SHORT) && (type != UCT_VARUNA_REQ_AM_SHORT)) {
+    if (uct_varuna_req_infos[type].place != UCT_VARUNA_REQ_IN_DATA) {
         num_psns = uct_varuna_req_num_psns_inline(req, type, ep->lane.mtu);
     }
 

@@ -8,6 +8,7 @@
 #include "fake_host.h"
 
 extern "C" {
+#include <uct/ib/varuna/requester/varuna_req.h>
 #include <uct/ib/varuna/requester/varuna_ring.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 }
@@ -212,4 +213,14 @@ UCS_TEST_F(test_varuna_ring, memory_comes_back_later) {
     EXPECT_TRUE(uct_varuna_ring_is_empty(ring()));
     ASSERT_TRUE(push(0, 256) != NULL);
     pull(0);
+}
+
+/* The rows are in the order of the types */
+UCS_TEST_F(test_varuna_ring, rows_of_types) {
+    for (unsigned i = 0; i < UCT_VARUNA_REQ_LAST; ++i) {
+        EXPECT_EQ(i, (unsigned)uct_varuna_req_infos[i].type);
+        ASSERT_TRUE(uct_varuna_req_infos[i].name != NULL);
+        EXPECT_FALSE(uct_varuna_req_infos[i].silent && uct_varuna_req_infos[i].has_answer)
+                << uct_varuna_req_infos[i].name << ": its answer would have no completion";
+    }
 }

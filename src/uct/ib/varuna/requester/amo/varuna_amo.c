@@ -540,8 +540,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
     amo->is_told   = 0;
     amo->lost      = 0;
     amo->begun     = 0;
-    amo->is_get    = (args->type == UCT_VARUNA_REQ_GET_BCOPY) ||
-                     (args->type == UCT_VARUNA_REQ_GET_ZCOPY);
+    amo->is_get    = uct_varuna_req_is_read(args->type);
     amo->races     = 0;
     amo->not_before = 0;
     amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
