@@ -211,6 +211,85 @@ UCS_TEST_F(test_varuna_gone, silent_death_on_dc) {
     lane(0).is_drained = true;
 }
 
+/* It hangs, and its commands succeed: what it still does is unknown, the responder has nothing
+ * of a DC lane that could be stopped, and time proves nothing. So nothing is repeated */
+class test_varuna_gone_hopeless : public test_varuna_gone {
+protected:
+    virtual void init()
+    {
+        test_varuna_gone::init();
+        host->iface()->super.err_handler       = failed;
+        host->iface()->super.err_handler_arg   = this;
+        host->iface()->super.err_handler_flags = 0;
+        error                                  = UCS_OK;
+    }
+
+    virtual void cleanup()
+    {
+        lane(0).is_drained = true;
+        test_varuna_gone::cleanup();
+    }
+
+    static ucs_status_t failed(void *arg, uct_ep_h, ucs_status_t status)
+    {
+        ((test_varuna_gone_hopeless*)arg)->error = status;
+        return UCS_OK;
+    }
+
+    void hang()
+    {
+        lane(0).is_drained = false;
+        host->iface()->links[0].lanes[UCT_VARUNA_LANE_DC].dry_at = UCS_TIME_INFINITY;
+        link_down(0);
+        step();
+        step(DRAIN_TIMEOUT * 0.9);
+        ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+        ASSERT_FALSE(uct_varuna_ctl_is_nic_gone(host->ctl(), 0));
+        {
+            scoped_log_handler slh(hide_errors_logger);
+            step(DRAIN_TIMEOUT * 0.2);
+        }
+    }
+
+    void expect_failed()
+    {
+        ASSERT_EQ(UCT_VARUNA_EP_FAILED, state());
+        EXPECT_EQ(UCS_OK, error) << "the lane may still write into the user's buffers";
+        step(DRAIN_TIMEOUT * 1.1);
+        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, error);
+        EXPECT_EQ(0u, ep->hot.num_reqs);
+        EXPECT_EQ(0u, lane(1).posted.size());
+        for (const auto &message : host->sent()) {
+            EXPECT_NE(UCT_VARUNA_CTL_FENCE_REQ, message.hdr.type);
+        }
+    }
+
+    ucs_status_t error;
+};
+
+UCS_TEST_F(test_varuna_gone_hopeless, put) {
+    open();
+    ASSERT_UCS_OK(put(1));
+    hang();
+    expect_failed();
+}
+
+/* It owes nothing, but its answer may come after the repetition's */
+UCS_TEST_F(test_varuna_gone_hopeless, read) {
+    uct_completion_t comp = {};
+
+    comp.count = 1;
+    comp.func  = [](uct_completion_t*) {};
+    open();
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_varuna_ep_get_bcopy(&ep->super.super, [](void*, const void*, size_t) {},
+                                      NULL, 8, TARGET, (uct_rkey_t)&rkey, &comp));
+    hang();
+    expect_failed();
+    EXPECT_EQ(0, comp.count);
+    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, comp.status);
+}
+
 class test_varuna_md_end : public test_varuna_md {
 };
 
