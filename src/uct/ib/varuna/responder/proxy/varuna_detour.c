@@ -17,8 +17,9 @@
 #include <string.h>
 
 /* Seconds after which what a NIC has received is in memory, when nothing more comes from its
- * port. It is the default limit of PCI Express for an answer (Completion Timeout): a device that
- * could not write for so long would have failed. The lifetime of packets is for networks. */
+ * port. This is an assumption (docs/HARDWARE.md, 21): writes have no time limit on PCI Express,
+ * and this is the default one of requests with an answer (Completion Timeout). The lifetime of
+ * packets is for networks. */
 #define UCT_VARUNA_DETOUR_PCI_TIME   50e-3
 
 static uint8_t uct_varuna_detour_home_link(const uct_varuna_proxy_t *proxy)
