@@ -255,6 +255,42 @@ test_gid_of_server_moves() {
     said server 3
 }
 
+# complaints: prints what a user of the client sees at the default level, but for UCX's own
+# line about each event of a port
+complaints() {
+    grep -E ' (WARN|ERROR) ' client.log | grep -v 'IB Async event on'
+}
+
+# has_complained COUNT: in so many lines
+has_complained() {
+    [ "$(complaints | wc -l)" -eq "$1" ] || fail "$(complaints)"
+}
+
+# After a flap there is nothing at the index that the user has named, and after two more there
+# is again. The user is told once, however often it is tried, and when it is over
+test_gid_index_is_empty() {
+    fabric_up --quirk 1:0=gid-moves --quirk roce
+    export UCX_IB_GID_INDEX=3
+    jobs_start
+    wait_for_rc
+    link 1:0 down
+    leaves_link_0 1
+    link 1:0 up
+    await 60 client.log 'another address, which cannot be used yet .*: trying again in [124] s' 3
+    grep -qE 'WARN .* mlx5_0:1 has another address, .* entry 3 of its table of GIDs is empty' \
+        client.log || fail "$(grep 'cannot be used' client.log)"
+    has_complained 1
+    link 1:0 down
+    link 1:0 up
+    link 1:0 down
+    link 1:0 up
+    await 60 client.log 'WARN .*mlx5_0:1 can be used again'
+    returns_to_link_0 0
+    has_complained 2
+    jobs_stop
+    fabric_down_checked
+}
+
 # descriptors ROLE: how many the program has open
 descriptors() {
     local pid=${1}_pid

@@ -43,11 +43,11 @@ int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
         own->is_late = 0; /* All was known before it was up */
     } else if ((state == UCT_VARUNA_ADDR_MOVED) || (state == UCT_VARUNA_ADDR_GONE)) {
         if (!(ctl->moves.links & UCS_BIT(link))) {
-            ctl->moves.since[link]    = uct_varuna_ctl_now(ctl);
-            ctl->moves.retry_at[link] = 0;
+            ctl->moves.since[link] = uct_varuna_ctl_now(ctl);
             __atomic_store_n(&ctl->moves.links, ctl->moves.links | UCS_BIT(link),
                              __ATOMIC_RELEASE);
         }
+        ctl->moves.retry_at[link] = 0; /* What was in the way may be over */
         uct_varuna_ctl_notify(ctl);
     }
 

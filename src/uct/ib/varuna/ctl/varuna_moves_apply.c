@@ -37,16 +37,20 @@
  * gone for longer (seconds) does not come back */
 #define UCT_VARUNA_MOVES_GRACE       1.0
 
-/* Seconds between two attempts */
+/* Seconds until the next attempt after the first one that has failed, and doublings of that
+ * at most: UCX may log errors each time */
 #define UCT_VARUNA_MOVES_RETRY       1.0
+#define UCT_VARUNA_MOVES_BACKOFF     4
 
 
-/* @return UCS_INPROGRESS if something still uses the old address. */
+/* @return UCS_INPROGRESS if something still uses the old address, UCS_ERR_NO_ELEM if there
+ * is no GID to open interfaces with. */
 static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
 {
     uct_varuna_iface_t *iface = ctl->iface;
     uct_varuna_link_t *own    = &iface->links[link];
     ucs_status_t status;
+    unsigned index;
 
     if (own->addr.is_ib &&
         (!own->is_late || (own->set->fallback == UCT_VARUNA_LANE_NONE))) {
@@ -60,6 +64,10 @@ static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
 
     if (own->set->fallback == UCT_VARUNA_LANE_NONE) {
         return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (uct_varuna_mlx5_gid_is_missing(uct_varuna_link_rc(own)->inner, &index)) {
+        return UCS_ERR_NO_ELEM;
     }
 
     /* First, since recoveries may need it, which the data lane waits for */
@@ -86,6 +94,54 @@ static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
     return uct_varuna_link_read_address(iface, link);
 }
 
+/* The user is told of the first failure, and of each other reason */
+static void uct_varuna_moves_log_failure(const uct_varuna_ctl_t *ctl, unsigned link,
+                                         ucs_status_t status)
+{
+    const char *name = uct_varuna_link_name(ctl->iface, link);
+    unsigned index   = 0;
+
+    if ((status == UCS_ERR_NO_ELEM) &&
+        uct_varuna_mlx5_gid_is_missing(uct_varuna_link_rc(&ctl->iface->links[link])->inner,
+                                       &index)) {
+        ucs_warn("rc_varuna: %s has another address, which cannot be used yet: entry %u of "
+                 "its table of GIDs is empty. UCX_IB_GID_INDEX says which entry is used; "
+                 "other links carry the traffic until there is something in it", name, index);
+    } else {
+        ucs_warn("rc_varuna: %s has another address, which cannot be used yet: %s. Other "
+                 "links carry the traffic", name, ucs_status_string(status));
+    }
+}
+
+static void uct_varuna_moves_failed(uct_varuna_ctl_t *ctl, unsigned link,
+                                    ucs_status_t status, ucs_time_t now)
+{
+    ucs_time_t distance = ucs_time_from_sec(UCT_VARUNA_MOVES_RETRY) <<
+                          ctl->moves.failures[link];
+
+    if (ctl->moves.why[link] != status) {
+        uct_varuna_moves_log_failure(ctl, link, status);
+    }
+
+    ucs_debug("rc_varuna: %s has another address, which cannot be used yet (%s): trying again "
+              "in %.0f s", uct_varuna_link_name(ctl->iface, link), ucs_status_string(status),
+              ucs_time_to_sec(distance));
+    ctl->moves.why[link]      = status;
+    ctl->moves.retry_at[link] = now + distance;
+    ctl->moves.failures[link] = ucs_min(ctl->moves.failures[link] + 1,
+                                        UCT_VARUNA_MOVES_BACKOFF);
+}
+
+static void uct_varuna_moves_succeeded(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    if (ctl->moves.why[link] != UCS_OK) {
+        ucs_warn("rc_varuna: %s can be used again", uct_varuna_link_name(ctl->iface, link));
+    }
+
+    ctl->moves.why[link]      = UCS_OK;
+    ctl->moves.failures[link] = 0;
+}
+
 /* @return UCS_INPROGRESS: not yet. */
 static ucs_status_t uct_varuna_moves_step(uct_varuna_ctl_t *ctl, unsigned link)
 {
@@ -97,6 +153,7 @@ static ucs_status_t uct_varuna_moves_step(uct_varuna_ctl_t *ctl, unsigned link)
                                        &own->addr)) {
     case UCT_VARUNA_ADDR_SAME:
         if (!(ctl->moves.reopened & UCS_BIT(link))) {
+            uct_varuna_moves_succeeded(ctl, link);
             return UCS_OK;
         }
         break;
@@ -118,13 +175,12 @@ static ucs_status_t uct_varuna_moves_step(uct_varuna_ctl_t *ctl, unsigned link)
 
     status = uct_varuna_moves_apply(ctl, link);
     if ((status != UCS_OK) && (status != UCS_INPROGRESS)) {
-        ucs_diag("rc_varuna: %s has another address, which cannot be used yet: %s",
-                 uct_varuna_link_name(ctl->iface, link), ucs_status_string(status));
-        ctl->moves.retry_at[link] = now + ucs_time_from_sec(UCT_VARUNA_MOVES_RETRY);
+        uct_varuna_moves_failed(ctl, link, status, now);
         return UCS_INPROGRESS;
     }
 
     if (status == UCS_OK) {
+        uct_varuna_moves_succeeded(ctl, link);
         ucs_info("rc_varuna: %s has another address: peers are told",
                  uct_varuna_link_name(ctl->iface, link));
     }

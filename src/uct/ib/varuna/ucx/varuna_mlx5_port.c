@@ -124,6 +124,44 @@ uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr
     return UCT_VARUNA_ADDR_GONE;
 }
 
+static int uct_varuna_mlx5_gid_is_empty(struct ibv_context *context, uint8_t port_num,
+                                        int index)
+{
+    static const union ibv_gid empty;
+
+    union ibv_gid gid;
+
+    return (ibv_query_gid(context, port_num, index, &gid) != 0) ||
+           !memcmp(&gid, &empty, sizeof(gid));
+}
+
+int uct_varuna_mlx5_gid_is_missing(uct_iface_h inner, unsigned *index_p)
+{
+    uct_ib_iface_t *iface       = ucs_derived_of(inner, uct_ib_iface_t);
+    unsigned long named         = uct_ib_iface_md(iface)->config.gid_index;
+    struct ibv_context *context = uct_ib_iface_device(iface)->ibv_context;
+    uint8_t port_num            = iface->config.port_num;
+    int has_name                = (named != UCS_ULUNITS_AUTO);
+    struct ibv_port_attr attr;
+    unsigned i, end;
+
+    if (ibv_query_port(context, port_num, &attr) != 0) {
+        return 0; /* Whoever uses it finds out */
+    }
+
+    /* Without a name any entry will do on Ethernet; InfiniBand's is always the first one */
+    *index_p = has_name ? named : UCT_IB_MD_DEFAULT_GID_INDEX;
+    end      = (!has_name && (attr.link_layer == IBV_LINK_LAYER_ETHERNET)) ?
+               (unsigned)attr.gid_tbl_len : (*index_p + 1);
+    for (i = *index_p; i < end; ++i) {
+        if (!uct_varuna_mlx5_gid_is_empty(context, port_num, i)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
 void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)
 {
     uct_ib_iface_t *iface      = ucs_derived_of(inner, uct_ib_iface_t);

@@ -72,6 +72,16 @@ uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr
  *  pairs don't depend on it. */
 void uct_varuna_mlx5_addr_refresh(uct_iface_h inner);
 
+/**
+ * @param [in]  inner    An inner interface.
+ * @param [out] index_p  The entry of its port's table of GIDs that UCX would use for a new
+ *                       interface: the one that GID_INDEX names, or the first one.
+ *
+ * @return Nonzero if there is nothing in it, so that no interface can be opened: UCX would
+ *         log an error. Any thread.
+ */
+int uct_varuna_mlx5_gid_is_missing(uct_iface_h inner, unsigned *index_p);
+
 /** Let queue pairs that will be connected on @a inner use the GID and the MTU of @a other,
  *  which was opened later. */
 void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other);

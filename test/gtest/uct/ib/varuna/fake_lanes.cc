@@ -24,6 +24,7 @@ ucs_status_t fake_lane::mr_status = UCS_OK;
 uct_md_h fake_lane::hung_md;
 volatile bool fake_lane::reg_hangs, fake_lane::dereg_hangs;
 uct_varuna_mlx5_addr_state_t fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
+bool fake_lane::gid_is_missing                     = false;
 int fake_lane::port_is_active                      = 1;
 
 static fake_lane::ep *fake_ep(uct_ep_h tl_ep)
@@ -467,6 +468,12 @@ uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr
 int uct_varuna_mlx5_port_renew(uct_md_h md, const char *dev_name)
 {
     return fake_lane::port_is_active;
+}
+
+int uct_varuna_mlx5_gid_is_missing(uct_iface_h inner, unsigned *index_p)
+{
+    *index_p = 3;
+    return fake_lane::gid_is_missing;
 }
 
 void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)

@@ -119,6 +119,7 @@ public:
     static uct_md_h           hung_md;     /* The NIC of this one registers nothing ... */
     static volatile bool      reg_hangs, dereg_hangs; /* ... now; ends nothing: all NICs */
     static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
+    static bool               gid_is_missing; /* ... which UCX would use */
     static int port_is_active;                     /* ... when it is opened */
 
 private:

@@ -4,6 +4,7 @@
  * Ports that get another address: ours, and those of peers.
  */
 #include "fake_host.h"
+#include "log_lines.h"
 
 #include <common/test.h>
 
@@ -274,4 +275,96 @@ UCS_TEST_F(test_varuna_moves, active_port_moves) {
     uct_varuna_moves_progress(ctl);
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, host->iface()->link_table.links[0].damp.state);
     EXPECT_EQ(1u, ctl->moves.links) << "it may come back";
+}
+
+/* A port has moved, and the GID that UCX shall use is not there */
+class test_varuna_moves_fail : public test_varuna_moves {
+protected:
+    virtual void init()
+    {
+        test_varuna_moves::init();
+        lines.reset(new log_lines());
+        fake_lane::gid_is_missing = true;
+        fake_lane::addr_state     = UCT_VARUNA_ADDR_MOVED;
+        event();
+    }
+
+    virtual void cleanup()
+    {
+        fake_lane::gid_is_missing = false;
+        lines.reset();
+        test_varuna_moves::cleanup();
+    }
+
+    void event()
+    {
+        uct_varuna_ctl_lock(host->ctl());
+        uct_varuna_ports_event(host->ctl(), 1, UCT_VARUNA_PORT_ADDRESS);
+        uct_varuna_ctl_unlock(host->ctl());
+    }
+
+    /* As often as an application does that polls */
+    void poll(double seconds)
+    {
+        for (double time = 0; time < seconds; time += 0.1) {
+            host->advance(0.1);
+            uct_varuna_moves_progress(host->ctl());
+        }
+    }
+
+    std::unique_ptr<log_lines> lines;
+};
+
+UCS_TEST_F(test_varuna_moves_fail, is_said_once) {
+    ucs_time_t *retry_at = &host->ctl()->moves.retry_at[1];
+    ucs_time_t distance  = 0;
+    unsigned num_tries   = 0;
+    ucs_time_t last;
+
+    for (double time = 0; time < 600; time += 0.5) {
+        last = *retry_at;
+        poll(0.1);
+        host->advance(0.4);
+        if (*retry_at != last) {
+            ++num_tries;
+            EXPECT_GE(*retry_at - host->now(), distance);
+            distance = ucs_min(*retry_at - host->now(), ucs_time_from_sec(15));
+        }
+    }
+
+    EXPECT_EQ(1u, lines->count()) << lines->last();
+    EXPECT_EQ(1u, lines->count("fake_1:1 has another address, which cannot be used yet: entry "
+                              "3 of its table of GIDs is empty"));
+    EXPECT_GE(num_tries, 35u) << "it is tried again all the time";
+    EXPECT_LE(num_tries, 45u) << "the distance doubles up to 16 s";
+}
+
+UCS_TEST_F(test_varuna_moves_fail, each_reason_is_said) {
+    poll(10);
+    EXPECT_EQ(1u, lines->count());
+
+    /* There is a GID, and the link has no lane that could be opened once more */
+    fake_lane::gid_is_missing  = false;
+    host->iface()->links[1].set = &uct_varuna_sets[1];
+    poll(60);
+    EXPECT_EQ(2u, lines->count());
+    EXPECT_EQ(1u, lines->count(ucs_status_string(UCS_ERR_UNSUPPORTED))) << lines->last();
+    host->iface()->links[1].set = uct_varuna_sets;
+
+    fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
+    poll(60);
+    EXPECT_EQ(3u, lines->count());
+    EXPECT_EQ(1u, lines->count("fake_1:1 can be used again"));
+    EXPECT_EQ(0u, host->ctl()->moves.links);
+}
+
+/* What was in the way may be over: an event is not waited for */
+UCS_TEST_F(test_varuna_moves_fail, is_tried_at_an_event) {
+    poll(60);
+    EXPECT_GT(host->ctl()->moves.retry_at[1], host->now() + ucs_time_from_sec(0.2));
+    event();
+    EXPECT_EQ(0u, host->ctl()->moves.retry_at[1]);
+    poll(0.1);
+    EXPECT_GT(host->ctl()->moves.retry_at[1], 0u);
+    EXPECT_EQ(1u, lines->count());
 }
