@@ -9,11 +9,13 @@
 
 #include "varuna_cabling.h"
 #include "varuna_ctl.h"
+#include "varuna_peer.h"
 #include <uct/ib/varuna/core/varuna_ib_addr.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/datastruct/string_buffer.h>
 #include <ucs/debug/log.h>
+#include <string.h>
 
 
 static const uct_varuna_parsed_link_t *
@@ -30,11 +32,47 @@ uct_varuna_cabling_find(const uct_varuna_parsed_addr_t *parsed, unsigned nic)
     return NULL;
 }
 
-void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
-                              const uct_varuna_parsed_addr_t *parsed, unsigned link,
-                              unsigned nic)
+/* Whether the links of both hosts are in the same order: none crosses @a link, and none shares
+ * its far end */
+static int uct_varuna_cabling_is_in_order(const uct_varuna_iface_t *iface,
+                                          const uct_varuna_peer_t *peer, unsigned link)
+{
+    unsigned nic = iface->links[link].nic;
+    unsigned far = peer->links[link].nic;
+    unsigned other;
+
+    ucs_for_each_bit(other, peer->link_map & ~UCS_BIT(link)) {
+        if ((peer->links[other].nic == far) ||
+            ((iface->links[other].nic < nic) != (peer->links[other].nic < far))) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+/* Whether a link that reaches a port of another number is right all the same: a host that
+ * leaves out a port (it is down, or has nothing at UCX_IB_GID_INDEX) gives the next ones
+ * other numbers */
+static int uct_varuna_cabling_is_shifted(const uct_varuna_iface_t *iface,
+                                         const uct_varuna_peer_t *peer,
+                                         const uct_varuna_parsed_addr_t *parsed,
+                                         unsigned link,
+                                         const uct_varuna_parsed_link_t *remote)
+{
+    const char *name = uct_varuna_link_name(iface, link);
+
+    return ((strlen(name) == remote->name_len) &&
+            !memcmp(name, remote->name, remote->name_len)) ||
+           ((parsed->num_links != iface->num_links) &&
+            uct_varuna_cabling_is_in_order(iface, peer, link));
+}
+
+void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
+                              const uct_varuna_parsed_addr_t *parsed, unsigned link)
 {
     const uct_varuna_iface_t *iface = ctl->iface;
+    unsigned nic                    = peer->links[link].nic;
     const uct_varuna_parsed_link_t *remote, *same;
 
     if (parsed->is_short || (nic == iface->links[link].nic) ||
@@ -44,7 +82,8 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
 
     remote = uct_varuna_cabling_find(parsed, nic);
     same   = uct_varuna_cabling_find(parsed, iface->links[link].nic);
-    if ((remote == NULL) || (same == NULL) || remote->is_named) {
+    if ((remote == NULL) || (same == NULL) || remote->is_named ||
+        uct_varuna_cabling_is_shifted(iface, peer, parsed, link, remote)) {
         return;
     }
 

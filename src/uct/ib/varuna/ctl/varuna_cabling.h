@@ -15,15 +15,15 @@
 /**
  * Warn, once for each link, if a link reaches another port of a peer than the one with its
  * number, which is there: traffic flows, but links that seem to be independent share a
- * switch. If the user has named the links of one of the two hosts, that is on purpose. Lock
- * held.
+ * switch. If the user has named the links of one of the two hosts, that is on purpose. If the
+ * port has the link's own name, or the hosts have different numbers of links in the same
+ * order, one of them has left out a port. Lock held.
  *
+ * @param [in] peer    All of its links that are known are paired.
  * @param [in] parsed  The peer's full address; a short one is ignored.
- * @param [in] nic     The peer's NIC that @a link reaches.
  */
-void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
-                              const uct_varuna_parsed_addr_t *parsed, unsigned link,
-                              unsigned nic);
+void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
+                              const uct_varuna_parsed_addr_t *parsed, unsigned link);
 
 /**
  * Warn, once for each link, if its path MTU and the peer's differ: RC takes the smaller one,

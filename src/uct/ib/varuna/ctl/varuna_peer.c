@@ -292,7 +292,7 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     ucs_for_each_bit(link, peer->link_map) {
-        uct_varuna_cabling_check(ctl, parsed, link, peer->links[link].nic);
+        uct_varuna_cabling_check(ctl, peer, parsed, link);
         peer->mtu_differs |= uct_varuna_cabling_check_mtu(ctl, parsed, link,
                                                           peer->links[link].nic);
     }
