@@ -67,8 +67,8 @@ struct uct_varuna_md {
     uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs never die */
     int                        rests_at_fork; /* It has called uct_varuna_ucx_fork_get() */
     void                       *spare_page; /* What spares have registered */
-    pthread_mutex_t            lock;      /* Protects the tree of regions, and
-                                             making spares */
+    pthread_mutex_t            lock;      /* Protects the tree of regions, making
+                                             spares, and what NICs are short of */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
                                              varuna_md_share.c */
     uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */

@@ -74,6 +74,24 @@ int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
     return inner->is_dead;
 }
 
+int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic)
+{
+    int may_ask;
+
+    pthread_mutex_lock(&md->lock);
+    may_ask = uct_varuna_shortage_may_ask(&md->nics[nic].no_regions, ucs_get_time());
+    pthread_mutex_unlock(&md->lock);
+    return may_ask;
+}
+
+void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, ucs_status_t status)
+{
+    pthread_mutex_lock(&md->lock);
+    uct_varuna_shortage_note(&md->nics[nic].no_regions, "memory region",
+                             md->nics[nic].md_name, status, ucs_get_time());
+    pthread_mutex_unlock(&md->lock);
+}
+
 ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                      void *address, size_t length,
                                      uct_varuna_reg_arg_t arg,

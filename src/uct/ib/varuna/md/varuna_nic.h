@@ -9,6 +9,7 @@
 
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/core/varuna_set.h>
+#include "varuna_shortage.h"
 
 /* In UCX_RC_VARUNA_LINKS: all ports that are not named */
 #define UCT_VARUNA_LINKS_ALL         "all"
@@ -29,6 +30,8 @@ typedef struct uct_varuna_nic {
     int                        is_dead;   /* It registers nothing any more */
     uct_mem_h                  spare;     /* Used in place of what a dead NIC could
                                              not register; NULL: not created yet */
+    uct_varuna_shortage_t      no_regions; /* Of the first port of a device. Lock of the
+                                             memory domain */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
 } uct_varuna_nic_t;

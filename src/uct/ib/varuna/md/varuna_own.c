@@ -17,30 +17,35 @@
 #include <string.h>
 
 
+/* Whether a NIC is left out from the beginning */
+static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t deadline)
+{
+    uct_varuna_cmds_t *queue = uct_varuna_md_cmds(md, nic);
+
+    return md->nics[nic].is_dead || !uct_varuna_md_may_ask(md, nic) ||
+           ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
+            uct_varuna_cmds_is_hung(queue));
+}
+
 /* Begin on all NICs that may answer. Ports of one device share a registration. */
 static void uct_varuna_own_begin(uct_varuna_md_t *md, void *address, size_t length,
                                  unsigned rights, ucs_time_t deadline,
                                  uct_varuna_own_cmd_t **cmds)
 {
-    uct_varuna_cmds_t *queue;
     unsigned nic;
 
     uct_varuna_md_for_each_inner(md, nic) {
-        queue     = uct_varuna_md_cmds(md, nic);
-        cmds[nic] = (md->nics[nic].is_dead ||
-                     ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
-                      uct_varuna_cmds_is_hung(queue))) ? NULL :
+        cmds[nic] = uct_varuna_own_passes(md, nic, deadline) ? NULL :
                     uct_varuna_own_cmd_reg(md, nic, address, length, rights, deadline);
     }
 }
 
-/* Wait for all of them. @return those which have it. */
-static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, size_t length,
-                                       ucs_time_t deadline, uct_varuna_own_cmd_t **cmds,
-                                       uct_varuna_own_t *own, uint64_t *keys,
-                                       uint8_t *nic_map_p)
+/* Wait for all of them. @return why NICs are missing, and those which have it. */
+static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
+                                       uct_varuna_own_cmd_t **cmds, uct_varuna_own_t *own,
+                                       uint64_t *keys, uint8_t *nic_map_p)
 {
-    ucs_status_t result = UCS_OK;
+    ucs_status_t result = UCS_ERR_TIMED_OUT;
     ucs_status_t status;
     unsigned nic;
 
@@ -50,19 +55,21 @@ static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, size_t length,
                  uct_varuna_own_cmd_wait(cmds[nic], deadline, &own->mrs[nic], &keys[nic]);
         if (status == UCS_OK) {
             *nic_map_p |= UCS_BIT(nic);
-        } else if (status == UCS_ERR_TIMED_OUT) {
-            own->missing |= md->nics[nic].is_dead ? 0 : UCS_BIT(nic);
-        } else if (!uct_varuna_md_is_nic_dead(md, nic)) {
-            ucs_error("failed to register %zu bytes for rc_varuna on %s (ulimit -l "
-                      "may be too small)", length, md->nics[nic].md_name);
+            uct_varuna_md_note_answer(md, nic, status);
+            continue;
+        }
+
+        if ((status != UCS_ERR_TIMED_OUT) && !uct_varuna_md_is_nic_dead(md, nic)) {
+            uct_varuna_md_note_answer(md, nic, status);
             result = status;
         }
+        own->missing |= md->nics[nic].is_dead ? 0 : UCS_BIT(nic);
     }
 
     return result;
 }
 
-/* Register on all NICs. @return those which have it. */
+/* Register on all NICs. @return UCS_OK, and those which have it, or why none has it. */
 static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
                                            size_t length, unsigned rights,
                                            ucs_time_t patience, uct_varuna_own_t *own,
@@ -75,7 +82,7 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
 
     deadline = (patience == UCS_TIME_INFINITY) ? patience : (ucs_get_time() + patience);
     uct_varuna_own_begin(md, address, length, rights, deadline, cmds);
-    status = uct_varuna_own_end(md, length, deadline, cmds, own, keys, nic_map_p);
+    status = uct_varuna_own_end(md, deadline, cmds, own, keys, nic_map_p);
 
     for (nic = 0; nic < md->num_nics; ++nic) {
         owner = uct_varuna_md_inner_owner(md, nic);
@@ -86,7 +93,7 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
         }
     }
 
-    return status;
+    return (*nic_map_p != 0) ? UCS_OK : status;
 }
 
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
@@ -102,14 +109,9 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
     memset(own, 0, sizeof(*own));
     status = uct_varuna_own_reg_all(md, address, length, rights, patience, own, keys,
                                     &nic_map);
-    if ((status == UCS_OK) && (nic_map == 0)) {
-        /* All of them hang, or their threads have no CPU */
-        ucs_diag("no NIC has registered %zu bytes for rc_varuna in time: it is tried again",
-                 length);
-        status = UCS_ERR_TIMED_OUT;
-    }
-
     if (status != UCS_OK) {
+        ucs_debug("no NIC has registered %zu bytes for rc_varuna: %s", length,
+                  ucs_status_string(status));
         (void)uct_varuna_own_dereg(md, own);
         return status;
     }

@@ -20,9 +20,10 @@
 /** One registration on all NICs. All zeros: there is none. */
 typedef struct uct_varuna_own {
     void                       *mrs[UCT_VARUNA_MAX_LINKS]; /* By NIC; NULL if it
-                                              is dead, has not answered, or another
-                                              port of the device has it */
-    uint8_t                    missing;    /* NICs that have not answered */
+                                              is dead, or missing, or another port of the
+                                              device has it */
+    uint8_t                    missing;    /* NICs that have not answered, or are short of
+                                              regions */
     size_t                     key_len;
     char                       key[UCT_VARUNA_OWN_KEY_MAX]; /* Packed */
 } uct_varuna_own_t;
@@ -33,16 +34,18 @@ typedef struct uct_varuna_own {
 
 /**
  * Register memory on all NICs but dead ones, at the same time, with a key that no
- * registration had lately. Any thread.
+ * registration had lately. One that has no region left is left out, and not asked for a
+ * while. Any thread.
  *
  * @param [in]  rights    UCT_VARUNA_MR_xx.
  * @param [in]  patience  So long is waited for NICs. One that has not answered by then, or
  *                        hangs already, is left out: peers have no key for it. Or
  *                        UCS_TIME_INFINITY.
  * @param [out] own       To be released by uct_varuna_own_dereg(); all zeros in case
- *                        of failure, which is logged.
+ *                        of failure.
  *
- * @return UCS_ERR_TIMED_OUT: no NIC has answered. The caller tries again later.
+ * @return An error if no NIC has registered it, UCS_ERR_TIMED_OUT if none has answered or
+ *         may be asked now. The caller tries again later.
  */
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights,

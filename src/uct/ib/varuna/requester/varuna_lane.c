@@ -10,6 +10,7 @@
 
 #include "varuna_lane.h"
 #include "varuna_ep_event.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_hang.h"
 #include "varuna_limits.h"
@@ -134,6 +135,38 @@ static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
     return ep->lanes.epoch;
 }
 
+/* DC takes an address handle, which another peer may get nevertheless */
+static uct_varuna_backoff_t *uct_varuna_lane_handle_backoff(uct_varuna_ep_t *ep, unsigned link)
+{
+    return &uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->no_handle[link];
+}
+
+/* Whether the NIC is to be asked for what a lane takes: UCX logs an error if it has none */
+static int uct_varuna_lane_may_ask(uct_varuna_ep_t *ep, const uct_varuna_lane_iface_t *on,
+                                   ucs_time_t now)
+{
+    return (on->kind == UCT_VARUNA_LANE_DC) ?
+           uct_varuna_backoff_is_due(uct_varuna_lane_handle_backoff(ep, on->link), now) :
+           uct_varuna_shortage_may_ask(&on->shortage, now);
+}
+
+static void uct_varuna_lane_note_answer(uct_varuna_ep_t *ep, uct_varuna_lane_iface_t *on,
+                                        ucs_status_t status, ucs_time_t now)
+{
+    int is_dc = (on->kind == UCT_VARUNA_LANE_DC);
+
+    if (is_dc && (status != UCS_OK)) {
+        (void)uct_varuna_backoff_failed(uct_varuna_lane_handle_backoff(ep, on->link), status,
+                                        now);
+    } else if (is_dc && (uct_varuna_backoff_succeeded(
+                                 uct_varuna_lane_handle_backoff(ep, on->link)) == 0)) {
+        return; /* Others may still get none */
+    }
+
+    uct_varuna_shortage_note(&on->shortage, is_dc ? "address handle" : "queue pair",
+                             uct_varuna_link_name(on->iface, on->link), status, now);
+}
+
 ucs_status_t
 uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
                        unsigned link, uct_varuna_lane_t *lane)
@@ -141,6 +174,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     uct_varuna_iface_t *iface         = uct_varuna_ep_iface(ep);
     const uct_varuna_peer_link_t *far = &ep->peer->links[link];
     uct_varuna_lane_iface_t *on       = &iface->links[link].lanes[kind];
+    ucs_time_t now                    = uct_varuna_ctl_now(iface->ctl);
     uct_ep_params_t params;
     ucs_status_t status;
     khiter_t iter;
@@ -162,7 +196,12 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         params.iface_addr  = far->dc_addr;
     }
 
+    if (!uct_varuna_lane_may_ask(ep, on, now)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
     status = uct_ep_create(&params, &inner);
+    uct_varuna_lane_note_answer(ep, on, status, now);
     if (status != UCS_OK) {
         ucs_debug("ep %p: cannot create a %s lane on %s: %s", ep,
                   uct_varuna_lane_names[kind],

@@ -150,6 +150,7 @@ typedef struct uct_varuna_target_table {
     uct_varuna_target_ids_t    freed;      /* Late log writes die out */
     uct_varuna_target_ids_t    ready;      /* Registered anew, for OPEN_REQ */
     unsigned                   num_ready;  /* Read without the lock */
+    uct_varuna_backoff_t       no_logs;    /* Making them ready fails. Main thread */
     unsigned                   count;      /* Of targets, with closed ones that
                                               wait for the main thread */
     khash_t(uct_varuna_targets) by_name;   /* Open targets */

@@ -31,24 +31,39 @@ static unsigned uct_varuna_spares_room(const uct_varuna_responder_t *resp)
     return resp->iface->config.spare_qps + 1;
 }
 
+/* A NIC that is short of them is not asked each time: UCX logs an error then */
+static ucs_status_t uct_varuna_spare_create(uct_varuna_responder_t *resp, unsigned link,
+                                            uct_ep_h *ep_p)
+{
+    uct_varuna_link_t *own        = &resp->iface->links[link];
+    uct_varuna_lane_iface_t *lane = &own->lanes[own->set->fast];
+    ucs_time_t now                = uct_varuna_ctl_now(resp->ctl);
+    uct_ep_params_t params;
+    ucs_status_t status;
+
+    if (!uct_varuna_shortage_may_ask(&lane->shortage, now)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
+    params.iface      = lane->inner;
+    status            = uct_ep_create(&params, ep_p);
+    uct_varuna_shortage_note(&lane->shortage, "queue pair",
+                             uct_varuna_link_name(resp->iface, link), status, now);
+    return status;
+}
+
 ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
                                     unsigned wanted)
 {
     uct_varuna_spares_t *spares = &resp->spares;
-    uct_ep_params_t params;
     ucs_status_t status;
     uct_ep_h ep;
 
-    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
-    params.iface      =
-            uct_varuna_link_rc(&resp->iface->links[link])->inner;
-
     /* Only this thread adds any, so the count can only have become less */
     while (__atomic_load_n(&spares->count[link], __ATOMIC_RELAXED) < wanted) {
-        status = uct_ep_create(&params, &ep);
+        status = uct_varuna_spare_create(resp, link, &ep);
         if (status != UCS_OK) {
-            ucs_debug("no spare queue pair on link %u: %s", link,
-                      ucs_status_string(status));
             return status;
         }
 
@@ -65,7 +80,6 @@ ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
 ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp)
 {
     uct_varuna_spares_t *spares = &resp->spares;
-    ucs_status_t status;
     unsigned link;
 
     ucs_list_head_init(&spares->old);
@@ -74,25 +88,15 @@ ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp)
                                        sizeof(uct_ep_h), "varuna_spares");
         if (spares->eps[link] == NULL) {
             ucs_error("failed to allocate room for spare queue pairs");
-            status = UCS_ERR_NO_MEMORY;
-            goto err;
+            uct_varuna_spares_cleanup(resp);
+            return UCS_ERR_NO_MEMORY;
         }
 
-        status = uct_varuna_spares_make(resp, link,
-                                        resp->iface->config.spare_qps);
-        if (status != UCS_OK) {
-            ucs_error("failed to make %u spare queue pairs on link %u: %s",
-                      resp->iface->config.spare_qps, link,
-                      ucs_status_string(status));
-            goto err;
-        }
+        /* Those that cannot be had now are made later */
+        (void)uct_varuna_spares_make(resp, link, resp->iface->config.spare_qps);
     }
 
     return UCS_OK;
-
-err:
-    uct_varuna_spares_cleanup(resp);
-    return status;
 }
 
 /* UCX waits for one event LAST_WQE_REACHED before it destroys a queue pair, and does not

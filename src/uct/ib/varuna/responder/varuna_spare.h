@@ -8,13 +8,14 @@
 
 #include "varuna_responder.h"
 
-/** Main thread, before any other thread uses them: makes all spare endpoints. */
+/** Main thread, before any other thread uses them: makes all spare endpoints that can be had. */
 ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
 
 /** Main thread: destroys all of them. */
 void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp);
 
-/** Main thread, lock not held: makes spare endpoints until there are @a wanted. */
+/** Main thread, lock not held: makes spare endpoints until there are @a wanted. @return
+ *  UCS_ERR_NO_RESOURCE if the NIC had none and is not to be asked now. */
 ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
                                     unsigned wanted);
 

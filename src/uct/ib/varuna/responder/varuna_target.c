@@ -252,8 +252,9 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
     status = uct_varuna_target_create(resp, peer, hdr->vqp, hdr->epoch,
                                       &target);
     if (status != UCS_OK) {
-        /* NICs that are late now may register the log when the request comes again */
-        if ((status != UCS_ERR_TIMED_OUT) && (status != UCS_ERR_BUSY)) {
+        /* NICs that are late or short now may register the log when the request comes
+         * again */
+        if (status != UCS_ERR_BUSY) {
             uct_varuna_ctl_reject(resp->ctl, link, hdr, status);
         }
         uct_varuna_peer_put(resp->ctl, peer);

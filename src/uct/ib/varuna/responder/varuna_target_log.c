@@ -248,7 +248,7 @@ ucs_status_t uct_varuna_target_id_get(uct_varuna_responder_t *resp, uint32_t *id
                                             ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE));
     if (status != UCS_OK) {
         uct_varuna_target_id_return(resp, id, status);
-        return status;
+        return UCS_ERR_BUSY;
     }
 
     *id_p = id;
@@ -294,10 +294,21 @@ static ucs_status_t uct_varuna_target_logs_make(uct_varuna_responder_t *resp,
 
 void uct_varuna_target_logs_progress(uct_varuna_responder_t *resp)
 {
-    if (__atomic_load_n(&resp->targets.num_ready, __ATOMIC_RELAXED) <
-        resp->iface->config.spare_qps) {
-        (void)uct_varuna_target_logs_make(
-                resp, ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE));
+    uct_varuna_backoff_t *backoff = &resp->targets.no_logs;
+    ucs_time_t now                = uct_varuna_ctl_now(resp->ctl);
+    ucs_status_t status;
+
+    if ((__atomic_load_n(&resp->targets.num_ready, __ATOMIC_RELAXED) >=
+         resp->iface->config.spare_qps) || !uct_varuna_backoff_is_due(backoff, now)) {
+        return;
+    }
+
+    status = uct_varuna_target_logs_make(resp, ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE));
+    if (status == UCS_OK) {
+        (void)uct_varuna_backoff_succeeded(backoff);
+    } else if (uct_varuna_backoff_failed(backoff, status, now)) {
+        ucs_diag("rc_varuna: no log can be registered for the next peers: %s; it is tried "
+                 "again", ucs_status_string(status));
     }
 }
 

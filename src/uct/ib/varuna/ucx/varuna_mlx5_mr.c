@@ -19,6 +19,7 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h tl_md, void *address,
 {
     const uct_ib_md_t *md = ucs_derived_of(tl_md, uct_ib_md_t);
     int access            = 0;
+    ucs_status_t status;
     struct ibv_mr *mr;
 
     if (rights & UCT_VARUNA_MR_READ) {
@@ -37,9 +38,10 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h tl_md, void *address,
 
     mr = ibv_reg_mr(md->pd, address, length, access);
     if (mr == NULL) {
+        status = (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
         ucs_debug("ibv_reg_mr(address=%p length=%zu access=0x%x) failed: %m",
                   address, length, access);
-        return UCS_ERR_IO_ERROR;
+        return status;
     }
 
     /* One key for all: without an indirect one UCX uses the direct key for atomics,

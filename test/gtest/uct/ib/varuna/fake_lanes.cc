@@ -60,6 +60,7 @@ ucs_status_t fake_lane::create_ep(const uct_ep_params_t *params, uct_ep_h *ep_p)
     fake_lane *lane = of(params->iface);
     ep *self;
 
+    ++lane->num_tries;
     if (lane->create_status != UCS_OK) {
         return lane->create_status;
     }
@@ -171,7 +172,7 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
 bool fake_lane::arm_is_blind = false;
 
 fake_lane::fake_lane(unsigned plane) :
-    num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
+    num_tries(0), num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
     post_status(UCS_OK), arm_status(UCS_OK), num_armed(0), room(-1), num_refused(0),
     flush_status(UCS_OK), invalidate_status(UCS_OK),
     has_input(false), is_drained(true), epsn_status(UCS_OK), epsn(0), sq_mtu(0), sq_psn(0),

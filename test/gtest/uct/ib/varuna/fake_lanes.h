@@ -77,6 +77,7 @@ public:
     std::vector<message>      sent;
     std::vector<post>         posted;
     std::vector<ep*>          eps;          /* Oldest first */
+    unsigned                  num_tries;    /* To create one */
     unsigned                  num_created;
     unsigned                  num_polled;
 

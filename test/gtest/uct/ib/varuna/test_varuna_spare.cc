@@ -77,16 +77,45 @@ UCS_TEST_F(test_varuna_spare, ready_on_each_link) {
     }
 }
 
-/* The queue pairs created before the error are destroyed, on all links */
-UCS_TEST_F(test_varuna_spare, opening_fails_without_them) {
-    scoped_log_handler slh(hide_errors_logger);
+/* A NIC without queue pairs is no error: others have theirs, the user is told once, and they
+ * are made when the NIC has some again */
+UCS_TEST_F(test_varuna_spare, opens_without_them) {
+    scoped_log_handler slh(hide_warns_logger);
 
     lane(1).create_status = UCS_ERR_NO_MEMORY;
-    EXPECT_EQ(UCS_ERR_NO_MEMORY, uct_varuna_spares_init(&resp));
-    ASSERT_EQ(1u, m_errors.size());
-    EXPECT_NE(std::string::npos, m_errors[0].find("3 spare queue pairs on link 1"));
-    EXPECT_EQ(SPARES, lane(0).num_created);
-    EXPECT_EQ(0u, lane(0).eps.size());
+    start();
+    EXPECT_EQ(SPARES, resp.spares.count[0]);
+    EXPECT_EQ(0u, resp.spares.count[1]);
+
+    lane(1).create_status = UCS_OK;
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(0u, resp.spares.count[1]) << "not asked again at once";
+    host->advance(1.1);
+    for (unsigned i = 0; i < SPARES; ++i) {
+        uct_varuna_spares_progress(&resp);
+    }
+    EXPECT_EQ(SPARES, resp.spares.count[1]);
+    ASSERT_EQ(1u, m_warnings.size());
+    EXPECT_NE(std::string::npos, m_warnings[0].find("fake_1:1 gives no queue pair"));
+}
+
+/* Progress is called all the time, and UCX logs an error at each try */
+UCS_TEST_F(test_varuna_spare, short_nic_is_asked_seldom) {
+    scoped_log_handler slh(hide_warns_logger);
+    unsigned tries;
+
+    start();
+    drop(take(0));
+    lane(0).create_status = UCS_ERR_NO_MEMORY;
+    tries                 = lane(0).num_tries;
+    for (unsigned i = 0; i < 6000; ++i) {
+        uct_varuna_spares_progress(&resp);
+        EXPECT_NE(UCS_OK, uct_varuna_spares_make(&resp, 0, SPARES));
+        host->advance(10e-3);
+    }
+    EXPECT_EQ(7u, lane(0).num_tries - tries) << "in a minute";
+    EXPECT_EQ(1u, m_warnings.size());
+    EXPECT_EQ(SPARES - 1, resp.spares.count[0]) << "those that are there stay";
 }
 
 UCS_TEST_F(test_varuna_spare, each_is_taken_once) {
@@ -125,6 +154,8 @@ UCS_TEST_F(test_varuna_spare, progress_replaces_one_at_a_time) {
 
 /* If a device creates none now, the next call tries again */
 UCS_TEST_F(test_varuna_spare, progress_goes_on_after_a_failure) {
+    scoped_log_handler slh(hide_warns_logger);
+
     start();
     drop(take(0));
     drop(take(1));
@@ -133,12 +164,15 @@ UCS_TEST_F(test_varuna_spare, progress_goes_on_after_a_failure) {
     EXPECT_EQ(SPARES - 1, resp.spares.count[0]);
     EXPECT_EQ(SPARES, resp.spares.count[1]) << "the next link has its turn";
     lane(0).create_status = UCS_OK;
+    host->advance(1.1);
     uct_varuna_spares_progress(&resp);
     EXPECT_EQ(SPARES, resp.spares.count[0]);
 }
 
 /* If none is created in advance, there is room for one for a waiting request */
 UCS_TEST_F(test_varuna_spare, one_on_demand) {
+    scoped_log_handler slh(hide_warns_logger);
+
     host->iface()->config.spare_qps = 0;
     start();
     EXPECT_TRUE(take(0) == NULL);

@@ -165,15 +165,24 @@ UCS_TEST_F(test_varuna_target, memory_that_can_not_be_registered) {
         open(alice, VQP + i);
     }
 
+    host->sent();
     fake_lane::mr_status = UCS_ERR_IO_ERROR;
     {
-        scoped_log_handler slh(wrap_errors_logger);
+        scoped_log_handler slh(hide_warns_logger);
         send_open(bob);
+        send_open(bob); /* The NICs are not asked again at once */
+        EXPECT_EQ(host->iface()->num_links, m_warnings.size());
     }
     fake_lane::mr_status = UCS_OK;
-    EXPECT_EQ(UCS_ERR_IO_ERROR, rejected());
+    EXPECT_TRUE(host->sent().empty()) << "not refused: it comes again";
     EXPECT_TRUE(target(bob) == NULL);
+    send_open(bob);
+    EXPECT_TRUE(target(bob) == NULL);
+    for (unsigned link = 0; link < host->iface()->num_links; ++link) {
+        host->iface()->md->nics[link].no_regions.backoff.due = 0; /* Time passes */
+    }
     open(bob);
+    EXPECT_TRUE(target(bob) != NULL);
 }
 
 /* All NICs are late, perhaps because their threads have no CPU: the request is not refused,

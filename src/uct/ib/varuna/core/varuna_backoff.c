@@ -1,0 +1,37 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * When to try again. See varuna_backoff.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_backoff.h"
+
+#include <ucs/sys/math.h>
+#include <string.h>
+
+
+int uct_varuna_backoff_failed(uct_varuna_backoff_t *backoff, ucs_status_t reason,
+                              ucs_time_t now)
+{
+    int is_news = (backoff->failures == 0) || (backoff->reason != reason);
+
+    backoff->distance = (backoff->failures == 0) ?
+                        ucs_time_from_sec(UCT_VARUNA_BACKOFF_MIN) :
+                        ucs_min(2 * backoff->distance,
+                                ucs_time_from_sec(UCT_VARUNA_BACKOFF_MAX));
+    backoff->due      = now + backoff->distance;
+    backoff->reason   = reason;
+    ++backoff->failures;
+    return is_news;
+}
+
+unsigned uct_varuna_backoff_succeeded(uct_varuna_backoff_t *backoff)
+{
+    unsigned failures = backoff->failures;
+
+    memset(backoff, 0, sizeof(*backoff));
+    return failures;
+}
