@@ -190,8 +190,7 @@ FIGURES = [
         'Plain rc_mlx5, 16 endpoints; the port goes down at a random time, and the server\'s '
         'memory shows what was executed of the batches that were not complete.',
         [Panel('share', ['CAS, 8 B', 'write, 64 B', 'write, 4 KB', 'write, 64 KB'],
-               'operations of a batch', 'executed (%)', log_x=True,
-               constant='a few random cuts may find the same share twice')],
+               'operations of a batch', 'executed (%)', log_x=True)],
         [Claim('largest share of a load and batch size', '%', 83.9, largest('share'),
                'The share depends on the time of the cut within a batch, and for small '
                'batches on the round trip: endpoints with equal loads fall into step here, '

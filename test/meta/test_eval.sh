@@ -21,14 +21,13 @@ figures() {
     fi
 }
 
-# the_report [FIGURE]: a copy of one figure that was measured, of which a test spoils something.
-# Names of these tests follow that of the test that measures
+# the_report: a copy of one figure that was measured, of which a test spoils something. Names
+# of these tests follow that of the test that measures
 the_report() {
-    local figure=${1:-share}
-    [ -e "$measured/data/$figure.csv" ] ||
-        check "$eval_sh" --miniature --figure "$figure" "$measured" >/dev/null 2>&1
+    [ -e "$measured/data/share.csv" ] ||
+        check "$eval_sh" --miniature --figure share "$measured" >/dev/null 2>&1
     mkdir -p spoiled/data
-    cp "$measured"/data/{"$figure.csv",meta.json} spoiled/data/
+    cp "$measured"/data/{share.csv,meta.json} spoiled/data/
 }
 
 test_figures_in_miniature() {
@@ -57,9 +56,42 @@ test_series_is_missing() {
 }
 
 test_series_is_constant() {
-    the_report size
-    sed -i -E '/^latency,rc_varuna,/s/[^,]*$/50/' spoiled/data/size.csv
-    fails 1 'size: latency, "rc_varuna" is constant: 50' "$eval_sh" --report spoiled
+    the_report
+    sed -i -E '/^share,"CAS, 8 B"/s/[^,]*$/50/' spoiled/data/share.csv
+    fails 1 'share: share, "CAS, 8 B" is constant: 50' "$eval_sh" --report spoiled
+}
+
+# shares SHARE...: measures the figure as if cuts found these shares, one after the other, and
+# prints the number of cuts of the last load, and what is wrong with its series
+shares() {
+    /usr/bin/python3 -B - "$top/contrib/eval" "$@" <<'EOF'
+import sys
+sys.path[:0] = [sys.argv[1], sys.argv[1] + '/figures']
+import data, share, table
+found = [float(word) for word in sys.argv[2:]]
+last = list(share.LOADS)[-1]
+cuts = []
+def one(load, random):
+    if not load.startswith(share.LOADS[last]):
+        return random.pop()
+    cuts.append(found[min(len(cuts), len(found) - 1)])
+    return cuts[-1]
+share.one = one
+rows = data.Rows('share.csv')
+share.measure('miniature', list(range(100)), rows)
+rows.close()
+print(len(cuts), *data.Data('share.csv').faults(table.find('share'), 'miniature'))
+EOF
+}
+
+# Cuts that find the same share by chance are no constant
+test_series_looks_constant() {
+    local more
+    more=$(sed -n 's/^MORE = //p' "$top/contrib/eval/figures/share.py")
+    [ "$(shares 0 50)" = 2 ] || fail "two cuts that differ: $(shares 0 50)"
+    [ "$(shares 0 0 0 50)" = 4 ] || fail "cut again: $(shares 0 0 0 50)"
+    [ "$(shares 0)" = "$((2 + more)) share: share, \"write, 64 KB\" is constant: 0" ] ||
+        fail "a constant: $(shares 0)"
 }
 
 test_series_is_unknown() {
