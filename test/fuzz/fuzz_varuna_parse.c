@@ -249,8 +249,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-static void seed_ctl(void (*add)(const void *data, size_t size), uint8_t type,
-                     const void *body, size_t length)
+typedef void (*seed_add_t)(const void *data, size_t size);
+
+static void seed_ctl(seed_add_t add, uint8_t type, const void *body, size_t length)
 {
     uint8_t data[2048]        = { 3 };
     uct_varuna_ctl_hdr_t *hdr = (void*)(data + 1);
@@ -306,49 +307,24 @@ static size_t seed_addr(uint8_t *data)
     return sizeof(*addr) + sizeof(*link) + 3 + 10;
 }
 
-void fuzz_seeds(void (*add)(const void *data, size_t size))
+/* PING of version 10 */
+static void seed_old_ping(seed_add_t add)
 {
-    struct {
-        uct_varuna_ctl_fence_rep_t rep;
-        uint64_t                   log[UCT_VARUNA_LOG_SIZE];
-    } UCS_S_PACKED fence_rep = { .rep.log_size = UCT_VARUNA_LOG_SIZE };
-    const uint16_t magic              = UCT_VARUNA_WIRE_MAGIC;
-    uint8_t data[1024]                = { 0 };
-    uint8_t body[256]                 = { 0 };
-    uct_varuna_ctl_fence_req_t fence  = { .newest = 3 };
-    uct_varuna_ctl_connect_t *con     = (void*)body;
-    uct_varuna_ctl_open_req_t *req    = (void*)body;
-    uct_varuna_ctl_links_t *links     = (void*)body;
-    uct_varuna_ctl_open_rep_t *rep    = (void*)body;
-    uct_varuna_packed_rkey_t *rkey    = (void*)(rep + 1);
-    uct_varuna_ctl_reject_t reject    = { .status = UCS_ERR_NO_ELEM };
-    uct_varuna_ctl_pong_t pong        = { .beat = 1 };
-    uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
-                                          .width = 8 };
-    uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
-    struct {
-        uct_varuna_ctl_atomic_req_t req;
-        uct_varuna_ctl_atomic_op_t  ops[2];
-    } UCS_S_PACKED atomic_req         = {
-        .req = { .first = 5, .acked = 4, .count = 2 },
-        .ops = { { .addr = 0x1000, .width = 8 }, { .addr = 0x1004, .width = 4 } }
-    };
-    struct {
-        uct_varuna_ctl_atomic_rep_t    rep;
-        uct_varuna_ctl_atomic_result_t results[2];
-    } UCS_S_PACKED atomic_rep         = { .rep = { .first = 5, .count = 2 } };
-    size_t length;
-    unsigned i;
+    const uint16_t magic = UCT_VARUNA_WIRE_MAGIC;
+    uint8_t data[64]     = { 3 };
 
-    data[0] = 3; /* PING of version 10 */
     memcpy(data + 1, &magic, sizeof(magic));
     data[3]  = 10;
     data[4]  = UCT_VARUNA_CTL_PING;
     data[37] = 3;
     data[38] = 5;
     add(data, 1 + 40 + 8);
-    memset(data, 0, sizeof(data));
-    data[0] = 1;
+}
+
+static void seed_addrs(seed_add_t add)
+{
+    uint8_t data[256] = { 1 };
+
     add(data, 1 + seed_addr(data + 1));
     data[0] = 4;
     add(data, 1 + seed_short_addr(data + 1));
@@ -356,21 +332,61 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     memset(data + 1, 'd', UCT_VARUNA_DEVICE_ADDR_MAX);
     add(data, 1 + UCT_VARUNA_DEVICE_ADDR_MAX +
               seed_short_addr(data + 1 + UCT_VARUNA_DEVICE_ADDR_MAX));
+}
+
+/* Messages whose bodies have a fixed length */
+static void seed_plain_ctl(seed_add_t add)
+{
+    struct {
+        uct_varuna_ctl_fence_rep_t rep;
+        uint64_t                   log[UCT_VARUNA_LOG_SIZE];
+    } UCS_S_PACKED fence_rep         = { .rep.log_size = UCT_VARUNA_LOG_SIZE };
+    uct_varuna_ctl_fence_req_t fence = { .newest = 3 };
+    uct_varuna_ctl_reject_t reject   = { .status = UCS_ERR_NO_ELEM };
+    uct_varuna_ctl_pong_t pong       = { .beat = 1 };
 
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REQ, &fence, sizeof(fence));
     seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
     seed_ctl(add, UCT_VARUNA_CTL_CLOSE, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_CLOSE_REP, NULL, 0);
-    seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
     seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
     seed_ctl(add, UCT_VARUNA_CTL_PONG, &pong, sizeof(pong));
     seed_ctl(add, UCT_VARUNA_CTL_PORTS, &pong.ports, sizeof(pong.ports));
     seed_ctl(add, UCT_VARUNA_CTL_LINKS_REQ, NULL, 0);
+}
+
+static void seed_atomic_ctl(seed_add_t add)
+{
+    struct {
+        uct_varuna_ctl_atomic_req_t req;
+        uct_varuna_ctl_atomic_op_t  ops[2];
+    } UCS_S_PACKED req                = {
+        .req = { .first = 5, .acked = 4, .count = 2 },
+        .ops = { { .addr = 0x1000, .width = 8 }, { .addr = 0x1004, .width = 4 } }
+    };
+    struct {
+        uct_varuna_ctl_atomic_rep_t    rep;
+        uct_varuna_ctl_atomic_result_t results[2];
+    } UCS_S_PACKED rep                = { .rep = { .first = 5, .count = 2 } };
+    uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
+                                          .width = 8 };
+    uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
+
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REQ, &access, sizeof(access));
     seed_ctl(add, UCT_VARUNA_CTL_PROXY_REP, &result, sizeof(result));
-    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REQ, &atomic_req, sizeof(atomic_req));
-    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REP, &atomic_rep, sizeof(atomic_rep));
+    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REQ, &req, sizeof(req));
+    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REP, &rep, sizeof(rep));
+}
+
+/* Messages with addresses */
+static void seed_addr_ctl(seed_add_t add)
+{
+    uint8_t body[256]                 = { 0 };
+    uct_varuna_ctl_connect_t *con     = (void*)body;
+    uct_varuna_ctl_open_req_t *req    = (void*)body;
+    uct_varuna_ctl_links_t *links     = (void*)body;
+
     con->device_len = 3;
     con->ep_len     = 7;
     seed_ctl(add, UCT_VARUNA_CTL_CONNECT_REQ, body, sizeof(*con) + 10);
@@ -380,15 +396,25 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     memset(body, 0, sizeof(body));
     links->addr_len = seed_addr((uint8_t*)(links + 1));
     seed_ctl(add, UCT_VARUNA_CTL_LINKS_REP, body, sizeof(*links) + links->addr_len);
-    memset(body, 0, sizeof(body));
-    rep->log_addr   = 0x1000;
-    rep->log_size   = UCT_VARUNA_LOG_SIZE;
-    rep->log_count  = UCT_VARUNA_LOG_COUNT;
-    rkey->num_keys  = 1;
-    rkey->key_size  = 8;
-    rep->rkey_len   = sizeof(*rkey) + 8;
-    rep->addr_len   = seed_addr((uint8_t*)(rkey + 1) + 8);
-    length          = sizeof(*rep) + rep->rkey_len + rep->addr_len;
+}
+
+/* OPEN_REP without an arena, and with one */
+static void seed_open_rep(seed_add_t add)
+{
+    uint8_t body[256]              = { 0 };
+    uct_varuna_ctl_open_rep_t *rep = (void*)body;
+    uct_varuna_packed_rkey_t *rkey = (void*)(rep + 1);
+    size_t length;
+    unsigned i;
+
+    rep->log_addr    = 0x1000;
+    rep->log_size    = UCT_VARUNA_LOG_SIZE;
+    rep->log_count   = UCT_VARUNA_LOG_COUNT;
+    rkey->num_keys   = 1;
+    rkey->key_size   = 8;
+    rep->rkey_len    = sizeof(*rkey) + 8;
+    rep->addr_len    = seed_addr((uint8_t*)(rkey + 1) + 8);
+    length           = sizeof(*rep) + rep->rkey_len + rep->addr_len;
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
     rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
     rep->slots_addr  = 0x2000;
@@ -400,9 +426,15 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     }
     length += 2 * sizeof(uint64_t);
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
+}
 
-    /* Ten puts, of which some are in the log */
-    memset(data, 0, sizeof(data));
+/* Ten puts, of which some are in the log */
+static void seed_plan(seed_add_t add)
+{
+    uint8_t data[51 + 8 * UCT_VARUNA_LOG_SIZE] = { 0 };
+    uint64_t entry;
+    unsigned i;
+
     data[1] = 10;
     data[2] = 1;
     for (i = 0; i < 10; ++i) {
@@ -410,9 +442,19 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
         data[12 + 4 * i] = 2 * i + 1;
     }
     for (i = 1; i < 6; ++i) {
-        uint64_t entry = uct_varuna_log_entry(
-                (void*)(uintptr_t)(0x1000 + (i - 1) * 64), i);
+        entry = uct_varuna_log_entry((void*)(uintptr_t)(0x1000 + (i - 1) * 64), i);
         memcpy(data + 51 + 8 * i, &entry, sizeof(entry));
     }
-    add(data, 51 + 8 * UCT_VARUNA_LOG_SIZE);
+    add(data, sizeof(data));
+}
+
+void fuzz_seeds(void (*add)(const void *data, size_t size))
+{
+    seed_old_ping(add);
+    seed_addrs(add);
+    seed_plain_ctl(add);
+    seed_atomic_ctl(add);
+    seed_addr_ctl(add);
+    seed_open_rep(add);
+    seed_plan(add);
 }
