@@ -22,7 +22,7 @@
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
 # (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta
 # and others). Their output is kept in test-logs/ of the build directory.
-# RC_VARUNA_SUITE_TIMEOUT: after so many seconds a suite that hangs is ended.
+# RC_VARUNA_SUITE_TIMEOUT: seconds after which a suite that hangs is ended.
 
 set -euo pipefail
 prog=test

@@ -4,7 +4,7 @@
 # Runs one suite, and looks a second time at what failed. Sourced by contrib/test.sh,
 # after common.sh and test_count.sh, and by the test of these functions. They use
 #   $logs    where outputs are kept
-#   $limit   after so many seconds a suite is ended: only a hang takes so long
+#   $limit   seconds after which a suite is ended: only a hang takes so long
 #   $filter  which tests of gtest programs are run
 #
 # A suite leaves its output in NAME.log, the numbers of passed and failed tests in

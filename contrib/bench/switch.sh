@@ -8,7 +8,7 @@
 # from the failure of the link until the first endpoint has posted again, and until the
 # last one has. The endpoints are idle and their lanes are fakes (test_varuna_switch.cc);
 # only code of the plugin is counted. Fails if the first one costs more than 1.1 times
-# as much because there are others, or all of them more than so many single ones.
+# as much because there are others, or all of them more than the same number of single ones.
 
 set -euo pipefail
 prog=switch

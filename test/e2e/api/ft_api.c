@@ -380,7 +380,7 @@ typedef struct {
     ft_user_t         *user;
 } ft_pending_t;
 
-/* Before UCX 1.14 it may be called: UCP's messages of the wire-up hear of the failure so */
+/* Before UCX 1.14 it may be called: that is how UCP's messages of the wire-up get the error */
 static ucs_status_t ft_invalidated_pending(uct_pending_req_t *self)
 {
     ucs_status_t status = ft_invalidated_put(((ft_pending_t*)self)->user);

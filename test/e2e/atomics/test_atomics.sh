@@ -169,7 +169,7 @@ test_client_dies() {
 }
 
 # Only one writer, on RC: the mode guarantees no more. On DC the log entry may be missing, and
-# the word does not tell who has changed it
+# the word alone does not show whether the compare-and-swap was executed
 test_reread_result_is_lost() {
     start reread 1
     fault ack host=1 link=0 type=rc op=cas nth=101 \

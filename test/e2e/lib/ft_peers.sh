@@ -173,9 +173,9 @@ no_switch() {
         fail "it switched: $(grep 'rc_varuna: switched' client.log)"
 }
 
-# unhurried COMMAND...: runs "COMMAND... SECONDS" with a HANG_TIMEOUT of so many seconds, which
-# must not fire. On a busy machine a NIC, which is a thread, may be without a CPU for so long;
-# so what fails is repeated with a longer time. A mistake fails with each
+# unhurried COMMAND...: runs "COMMAND... SECONDS" with a HANG_TIMEOUT of SECONDS, which must not
+# fire. On a busy machine a NIC, which is a thread, may be without a CPU for that long, so a
+# failure is repeated with longer times. A mistake fails with each
 unhurried() {
     local seconds status
     for seconds in 1 4 16 64; do

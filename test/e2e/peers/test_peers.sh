@@ -93,7 +93,7 @@ test_dead_processes_beside_a_living_one() {
     fabric_down
 }
 
-# are_in_doubt COUNT: messages to so many queue pairs of host 2 have failed
+# are_in_doubt COUNT: messages to COUNT queue pairs of host 2 have failed
 are_in_doubt() {
     [ "$(grep -oE 'DCI QP .*: SEND .*rqpn 0x[0-9a-f]+ rlid 3' client.log |
          grep -o 'rqpn.*' | sort -u | wc -l)" -ge "$1" ]

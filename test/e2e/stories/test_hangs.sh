@@ -139,7 +139,7 @@ test_receive_buffer_without_an_event() {
     half_messages $rounds no-last-wqe
 }
 
-# compute SECONDS NUMBER: the client does not call progress for so long; then waits for its
+# compute SECONDS NUMBER: the client does not call progress for SECONDS; then waits for its
 # answer
 compute() {
     await 60 client.out 'note computes'

@@ -179,7 +179,7 @@ test_order_is_unknown() {
     fabric_down
 }
 
-# flapping HOST COUNT: its first link fails so often, and comes back with another address.
+# flapping HOST COUNT: its first link fails COUNT times, and comes back with other addresses.
 # The client works, and each time its traffic moves away and back
 flapping() {
     local i
@@ -225,7 +225,7 @@ moving() {
     fabric_down_checked
 }
 
-# said WHO COUNT: so often has it used another address
+# said WHO COUNT: it has used another address COUNT times
 said() {
     local count
     count=$(grep -c 'rc_varuna: mlx5_0:1 has another address' "$1.log") || true

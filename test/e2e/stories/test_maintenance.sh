@@ -75,7 +75,7 @@ counter() {
     sed -n "s/^ft: counter $2 //p" "$1.log"
 }
 
-# moved NAME TIMES: checks that each endpoint has moved so often, and at which price
+# moved NAME TIMES: checks that each endpoint has moved this often, and what that has cost
 moved() {
     local name=$1 moves reads messages rebuilds repeated what
     moves=$(counter $name moves)

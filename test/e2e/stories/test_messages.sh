@@ -81,7 +81,7 @@ test_fence_tells() {
     down
 }
 
-# has_switched COUNT: the client has left a link so often
+# has_switched COUNT: the client has left a link COUNT times
 has_switched() {
     [ "$(grep -c 'rc_varuna: switched' client.log)" -ge "$1" ]
 }

@@ -29,8 +29,8 @@ protected:
     }
 };
 
-/* A first or middle packet has exactly the responder's path MTU, and another one no more:
- * Linux, rxe_resp_check_length() */
+/* A first or middle packet is exactly as long as the responder's path MTU, and others are
+ * not longer: Linux, rxe_resp_check_length() */
 UCS_TEST_F(test_emu_mtu, the_responder_refuses_packets_of_another_size) {
     const struct {
         unsigned      mtu_a, mtu_b, length;

@@ -20,8 +20,8 @@ typedef struct emu_lock {
 /** Initialize a lock in zeroed shared memory. */
 void emu_lock_init(emu_lock_t *lock);
 
-/** The same for a lock that a thread which has to be in time takes, too: who holds it
- *  runs with the priority of those who wait, and it goes to them first. */
+/** The same for a lock that is also taken by a thread which has to be in time: its owner
+ *  runs with the priority of the threads that wait, and the most urgent one gets it next. */
 void emu_lock_init_urgent(emu_lock_t *lock);
 
 /** Take a lock. @return 1 if its last owner died inside it, otherwise 0. */

@@ -14,12 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A port has so much of one sender, or what it sends in so long: enough for the keeper
- * to have the next in time, little enough that senders share the port */
+/* How much a port queues of one sender: these bytes, or what it sends in this time. That is
+ * enough for the keeper to bring the next in time, and so little that senders share the port */
 #define EMU_PIPE_WINDOW     (64 * 1024ul)
 #define EMU_PIPE_WINDOW_NS  5000000ul
 
-/* A switch queues so much more than what is on the cable: in a time, and in bytes */
+/* How much a switch queues beyond what is on the cable: as a time, and in bytes */
 #define EMU_PIPE_QUEUE      (64 * 1024ul)
 #define EMU_PIPE_QUEUE_NS   2000000ul
 

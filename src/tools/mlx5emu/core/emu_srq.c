@@ -120,7 +120,7 @@ int emu_srq_create(emu_pd_t *pd, unsigned max_wr, unsigned max_sge,
         return -EINVAL;
     }
 
-    /* There is more than was asked for, even if that was nothing, as mlx5 has it */
+    /* More entries than requested, even if that was none, as with mlx5 */
     attr.wqe_cnt = emu_srq_round(max_wr + 1, 2);
     attr.stride  = emu_srq_round(16 + 16 * max_sge, 32);
     return emu_srq_create_common(pd, &attr, cookie, 0, srq_p);

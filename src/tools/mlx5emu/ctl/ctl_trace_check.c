@@ -133,7 +133,7 @@ static void ctl_check_error(ctl_check_t *check, const emu_trace_entry_t *entry,
     }
 }
 
-/* Something that is said of a request could be so because of missing entries */
+/* A finding about a request may be due to missing entries */
 static void ctl_check_unjudged(ctl_check_t *check, ctl_check_item_t *op)
 {
     check->unjudged += !op->unjudged;

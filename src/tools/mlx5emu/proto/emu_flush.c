@@ -309,8 +309,8 @@ void emu_run_deferred(void)
 
 void emu_rq_doorbell(emu_qp_t *qp)
 {
-    /* Who enters ERR writes the state before he looks what is posted: either he sees
-     * what the caller has posted, or we see the state */
+    /* A thread that enters ERR writes the state before it looks for posted entries: either
+     * it sees what our caller has posted, or we see the state */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (emu_likely(__atomic_load_n(&qp->resp_state, __ATOMIC_RELAXED) !=
                    IBV_QPS_ERR)) {

@@ -103,8 +103,8 @@ static void emu_rx_trim(emu_pkt_t *pkt, uint32_t count)
     pkt->length  -= count * pkt->mtu;
 }
 
-/* A first or middle packet has exactly the path MTU of the queue pair that receives it,
- * another one no more (Linux, rxe_resp_check_length()): that of a DC target is its own */
+/* A first or middle packet is exactly as long as the path MTU of the queue pair that receives
+ * it, others are not longer (Linux, rxe_resp_check_length()). A DC target has its own MTU */
 static int emu_rx_suits_mtu(const emu_rx_t *rx)
 {
     const emu_pkt_t *pkt = rx->pkt;

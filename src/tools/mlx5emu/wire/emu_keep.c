@@ -183,7 +183,7 @@ int emu_keep_run(const emu_wire_ends_t *ends, void (*resume)(uint32_t index))
     struct timespec pause     = { .tv_nsec = 1000000 };
     unsigned i;
 
-    /* Who asks whether there is a keeper holds it for a moment */
+    /* A process that asks whether there is a keeper holds it for a moment */
     for (i = 0; !emu_trylock(&keeper->life); ++i) {
         if (i == EMU_KEEP_TRIES) {
             return -EEXIST;

@@ -35,8 +35,8 @@ typedef enum rc_varuna_link_state {
 typedef enum rc_varuna_failover {
     RC_VARUNA_FAILOVER_FORCE, /**< Leave the best link that is up, now, as if it
                                    had failed; each further call, the next one */
-    RC_VARUNA_FAILOVER_REVOKE /**< Take back everything that was said from
-                                   outside, without a hold-down */
+    RC_VARUNA_FAILOVER_REVOKE /**< Take back all reports from outside,
+                                   without a hold-down */
 } rc_varuna_failover_t;
 
 /**

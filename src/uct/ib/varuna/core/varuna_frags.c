@@ -123,7 +123,7 @@ static void uct_varuna_frag_peer_put(uct_varuna_frags_t *frags,
     }
 }
 
-/* The message stays, for who takes it out */
+/* The message itself stays: the caller uses or releases it */
 static void uct_varuna_frag_msg_remove(uct_varuna_frags_t *frags,
                                        uct_varuna_frag_msg_t *msg)
 {

@@ -78,8 +78,8 @@ uct_varuna_link_is_retired(const uct_varuna_link_table_t *table, unsigned link)
     return table->links[link].retired;
 }
 
-/** @a cause says so no more; when none is left, the link is good. One that was only
- *  retired is UP at once. @return as uct_varuna_link_report_up(). */
+/** @a cause no longer says that a link is down; without any cause the link is good. One that
+ *  was only retired is UP at once. @return as uct_varuna_link_report_up(). */
 int uct_varuna_link_remove_cause(uct_varuna_link_table_t *table, unsigned link,
                                  unsigned cause, ucs_time_t now);
 

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Pure: decides which operations of a window were executed, where neither a PSN nor a
- * log tells, by what their targets contain.
+ * Pure: decides by the contents of the targets which operations of a window were
+ * executed, where neither a PSN nor a log shows it.
  *
  * A queue pair executes in order, so what was executed is a prefix of the window. Each
  * prefix leaves some bytes in the targets: those of the last write to each of them. The

@@ -228,7 +228,7 @@ typedef struct uct_varuna_ctl_connect {
 /* FENCE_REQ: the header names the incarnation which is left. */
 typedef struct uct_varuna_ctl_fence_req {
     uint32_t                   newest;     /* Highest epoch that was ever given:
-                                              what is asked for by now is void */
+                                              earlier requests are void */
     uint32_t                   round;      /* Comes back in the answer */
     uint32_t                   am_acked;   /* Messages before this number are
                                               never sent again */
@@ -270,7 +270,7 @@ typedef struct uct_varuna_ctl_ports {
                                               one counts */
     uint8_t                    down;       /* NICs (indices) whose port is down:
                                               their paths are dead */
-    uint8_t                    retired;    /* NICs which the receiver shall leave as
+    uint8_t                    retired;    /* NICs which the receiver should leave as
                                               planned, if another path is good */
     uint16_t                   moves;      /* How often the address of a port has
                                               changed: a receiver that knows another

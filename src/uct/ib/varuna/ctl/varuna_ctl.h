@@ -158,7 +158,7 @@ struct uct_varuna_ctl {
     size_t                     peer_size;  /* With the parts of the rooms above */
 
     uct_varuna_bus_t           bus;
-    uint8_t                    retired;    /* Links which peers shall leave */
+    uint8_t                    retired;    /* Links which peers should leave */
     uint8_t                    failed;     /* ... as if their ports were down */
     uint8_t                    down_map;   /* Link events for the main thread, */
     uint8_t                    up_map;     /* down before up */

@@ -21,7 +21,7 @@
 /* A link that works takes less time for a message (seconds) */
 #define UCT_VARUNA_CTL_STALE         5e-3
 
-/* So many times the time of an answer without a message: what was seen before is over */
+/* After a pause of this many times the time of an answer, earlier tries do not count */
 #define UCT_VARUNA_CTL_FULL_PAUSE    4
 
 

@@ -75,7 +75,7 @@ static int uct_varuna_ctl_is_own_secret(uct_varuna_ctl_t *ctl,
             uct_varuna_heartbeat_has_asked(ctl, rej->dest, hdr));
 }
 
-/* The link works, so the answer shall not wait behind what was sent before it did */
+/* The link works: the answer must not wait for messages sent while it did not */
 static void uct_varuna_ctl_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link)
 {

@@ -14,8 +14,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* Longer than the time between two calls of progress of a thread that polls, and shorter
- * than what counts as a delay of who waits for one that has stopped to */
+/* Longer than the time between two progress calls of a thread that polls, and so short that
+ * a peer does not notice the delay when that thread stops polling */
 #define UCT_VARUNA_CTL_REST_TIME     5e-4 /* seconds */
 
 

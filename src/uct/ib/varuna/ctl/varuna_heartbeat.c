@@ -34,7 +34,7 @@
  * scan needs as long for thousands of endpoints), or for two intervals */
 #define UCT_VARUNA_HEARTBEAT_USE_TIME 1.0 /* seconds */
 
-/* So many peers are asked at once about one which is silent */
+/* How many peers are asked at once about a silent one */
 #define UCT_VARUNA_HEARTBEAT_MAX_WITNESSES 4
 
 /* Pings of which an answer may still come */

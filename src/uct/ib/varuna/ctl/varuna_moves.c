@@ -20,7 +20,7 @@
 /* Seconds between two questions for the same: the main thread takes the answers */
 #define UCT_VARUNA_MOVES_ASK         1.0
 
-/* So often is a guest told, each time after twice as long: half a minute by default */
+/* A guest is told this many times, each time after twice as long: half a minute by default */
 #define UCT_VARUNA_MOVES_MAX_TOLD    10
 
 

@@ -6,7 +6,7 @@
  *
  *   event of the port          the address differs: the link is down (async context)
  *          |
- *   main thread                InfiniBand: our interfaces only tell the new LID, unless
+ *   main thread                InfiniBand: our interfaces only report the new LID, unless
  *          |                   the port was down when they were opened.
  *          |                   Ethernet: the DC interfaces are opened once more, as their
  *          |                   DC targets are bound to an index of the GID table; RC queue
@@ -248,8 +248,8 @@ static void uct_varuna_moves_handle_rep(void *arg, unsigned link,
         return;
     }
 
-    /* What was opened to the old address leads nowhere. Where there is no other path,
-     * its errors tell */
+    /* Endpoints opened to the old address reach nothing. Where there is no other path,
+     * their errors show that */
     ucs_for_each_bit(local, moved) {
         if (uct_varuna_peer_usable_links(peer) & ~UCS_BIT(local)) {
             uct_varuna_peer_path_down(ctl->iface, peer, local,

@@ -20,8 +20,8 @@
 /* A path which is down is asked after this part of the time that it has been down */
 #define UCT_VARUNA_PATH_PATIENCE     8
 
-/* So many probes in a row without an answer begin the hold-down anew: together they
- * take less time than a port is down that flaps */
+/* This many probes in a row without an answer begin the hold-down anew: together they
+ * take less time than a flapping port is down */
 #define UCT_VARUNA_PATH_MISSES       2
 
 void uct_varuna_peer_path_down(uct_varuna_iface_t *iface,

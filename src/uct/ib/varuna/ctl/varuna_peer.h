@@ -84,8 +84,8 @@ struct uct_varuna_peer {
         uint8_t                unexplained; /* Dead paths: whose fault it is may
                                              still turn out */
         uint8_t                explain_ticks; /* ... in so many intervals */
-        uint8_t                silence;   /* What its silence on all paths was said
-                                             to mean */
+        uint8_t                silence;   /* The reported meaning of its silence on
+                                             all paths */
         uint8_t                renew;     /* Paths to be judged anew; atomic */
         ucs_time_t             gone_time; /* Silent for so long beside a process
                                              of its host that answers; atomic */

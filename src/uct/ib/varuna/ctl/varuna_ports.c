@@ -5,8 +5,8 @@
  *
  * PORTS is sent once, and before the answer to a new peer's first request: ports may have
  * been down when we started. A peer that does not receive it learns the same from the next PONG,
- * or finds out as without it. Both carry a number, since paths are not in order. What raises
- * no event is looked at from time to time.
+ * or finds out as without it. Both carry a number, since paths are not in order. Ports that
+ * raise no events are polled.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -23,8 +23,8 @@
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
 
-/* Seconds between two looks at ports and NICs of which no event tells. The timer is that of
- * the heartbeat, or this one */
+/* Seconds between two polls of ports and NICs that raise no events. The timer is that of the
+ * heartbeat, or this one */
 #define UCT_VARUNA_PORTS_TIME        1.0
 
 

@@ -26,7 +26,7 @@ void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl);
 
 /**
- * Peers shall leave these links, and may use all others. Main thread.
+ * Ask peers to leave these links. They may use all others. Main thread.
  *
  * @param [in] links   Bit map of links which they leave as planned,
  * @param [in] failed  except for these of them, which they leave as if our port were down.

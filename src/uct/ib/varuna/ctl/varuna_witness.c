@@ -15,7 +15,7 @@
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
 
-/* Whose fault a dead path is may turn out in so many intervals */
+/* Intervals in which it may turn out whose fault a dead path is */
 #define UCT_VARUNA_WITNESS_TICKS     10
 
 /* What the silence of a peer on all links may mean, and why; the latter know more */
@@ -99,7 +99,7 @@ void uct_varuna_crowd_cleanup(uct_varuna_crowd_t *crowd)
     }
 }
 
-/* Ports whose hashes are the same share a list: who reads it compares the addresses */
+/* Ports with the same hash share a list, so its readers compare the addresses */
 static uint64_t uct_varuna_crowd_key(const uct_varuna_crowd_t *crowd,
                                      const uct_varuna_peer_t *peer, unsigned link)
 {

@@ -222,7 +222,7 @@ uct_varuna_link_rc(const uct_varuna_link_t *link)
     return &link->lanes[link->set->fast];
 }
 
-/** @return The lane of a link that tells its address. */
+/** @return The lane from which a link's address is read. */
 static inline const uct_varuna_lane_iface_t *
 uct_varuna_link_base(const uct_varuna_link_t *link)
 {

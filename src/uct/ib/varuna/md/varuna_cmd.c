@@ -21,7 +21,7 @@ struct uct_varuna_cmds {
     const char                 *name;
     pthread_mutex_t            lock;       /* Protects all that follows */
     pthread_cond_t             wake;       /* The thread: something was queued */
-    pthread_cond_t             rested;     /* Who destroys it: nothing is in progress */
+    pthread_cond_t             rested;     /* For its destruction: nothing is in progress */
     ucs_list_link_t            queue;
     uct_varuna_cmd_t           *current;   /* In progress */
     ucs_time_t                 given_at;   /* Since then */

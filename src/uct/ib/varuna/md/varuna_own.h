@@ -28,7 +28,7 @@ typedef struct uct_varuna_own {
     char                       key[UCT_VARUNA_OWN_KEY_MAX]; /* Packed */
 } uct_varuna_own_t;
 
-/* Seconds for a NIC to answer whose answer is not waited for with patience. It takes
+/* Seconds for which callers that must not wait long wait for a NIC. It answers within
  * milliseconds, unless the machine is busy; heartbeats are late meanwhile */
 #define UCT_VARUNA_OWN_PATIENCE      0.25
 
@@ -38,7 +38,7 @@ typedef struct uct_varuna_own {
  * while. Any thread.
  *
  * @param [in]  rights    UCT_VARUNA_MR_xx.
- * @param [in]  patience  So long is waited for NICs. One that has not answered by then, or
+ * @param [in]  patience  How long to wait for NICs. One that has not answered by then, or
  *                        hangs already, is left out: peers have no key for it. Or
  *                        UCS_TIME_INFINITY.
  * @param [out] own       To be released by uct_varuna_own_dereg(); all zeros in case

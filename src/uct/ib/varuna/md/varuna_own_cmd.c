@@ -22,7 +22,7 @@ struct uct_varuna_own_cmd {
     unsigned                   rights;
     void                       *mr;
     uint64_t                   key;
-    unsigned                   refs;     /* Who waits, and the NIC's thread. Atomic */
+    unsigned                   refs;     /* The waiting thread's, and the NIC's. Atomic */
     pthread_mutex_t            lock;     /* Protects what follows */
     pthread_cond_t             over;
     ucs_status_t               status;   /* UCS_INPROGRESS: not over */

@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * A registration of memory of our own on one NIC, begun or ended on that NIC's thread.
- * Who wants it waits for a limited time, and leaves it to the thread then: a registration
- * that nobody takes is ended there. Used by varuna_own.c.
+ * The caller waits for a limited time, and then leaves it to that thread, which ends a
+ * registration that nobody takes. Used by varuna_own.c.
  */
 #ifndef UCT_VARUNA_OWN_CMD_H_
 #define UCT_VARUNA_OWN_CMD_H_

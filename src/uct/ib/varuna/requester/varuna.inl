@@ -79,9 +79,9 @@ static inline void uct_varuna_ep_count_refused(uct_varuna_ep_t *ep,
     }
 }
 
-/* Why a request is not taken. Of its failure a user hears from the error handler first:
- * UCP, in the mode in which it fails over between its lanes, begins a request again that
- * gets an error, and on the same lane if it does not know that it has failed. */
+/* Why a request is not taken. The error handler reports the endpoint's failure before any
+ * posting call does: UCP, in the mode in which it fails over between its lanes, begins a
+ * request again that gets an error, and on the same lane if it does not know of the failure. */
 static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
 {
     ucs_status_t status = (ep->hot.state == UCT_VARUNA_EP_FAILED) && ep->sm.reported ?

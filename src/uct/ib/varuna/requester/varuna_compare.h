@@ -26,8 +26,8 @@ ucs_status_t uct_varuna_compare_progress(uct_varuna_ep_t *ep);
  */
 ucs_status_t uct_varuna_req_executed(uct_varuna_req_t *req);
 
-/** The lane is drained: what was being read comes no more. What has been found
- *  to be equal stays so. */
+/** The lane is drained: reads under way will not return. Targets that were found to
+ *  be equal stay so. */
 void uct_varuna_compare_abort(uct_varuna_ep_t *ep);
 
 /** The endpoint is being destroyed: forget what was read. A read under way is one of the

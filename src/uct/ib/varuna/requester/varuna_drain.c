@@ -152,7 +152,7 @@ static int uct_varuna_drain_may_receive(uct_varuna_ep_t *ep, ucs_time_t now)
         return 0;
     }
 
-    /* This thread would wait for a NIC of which it is known that it takes no commands */
+    /* Do not let this thread wait for a NIC that is known to take no commands */
     if (uct_varuna_drain_is_nic_hung(ep) ||
         (uct_varuna_tl_stop(ep->recovery.dead.ep, ep->recovery.dead.kind) != UCS_OK)) {
         return 1;
@@ -184,7 +184,7 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
                                                      UCT_VARUNA_DRAIN_WAIT;
     }
 
-    /* It hangs as far as is known; or it is dead, which is seen as in the case above then */
+    /* It seems to hang. If it is dead, a later call takes the branch above */
     (void)uct_varuna_drain_has_ended(ep, now, 0);
 
     /* The responder's NIC may be busy, and another answer may say otherwise: it is asked

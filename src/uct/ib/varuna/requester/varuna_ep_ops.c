@@ -461,8 +461,8 @@ ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
     return (status == UCS_ERR_NO_RESOURCE) ? UCS_OK : status;
 }
 
-/* No other lane takes over: the user wants the endpoint to fail, and hears of it
- * from the progress. */
+/* No other lane takes over: the user wants the endpoint to fail, and a later progress
+ * call reports that. */
 ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);

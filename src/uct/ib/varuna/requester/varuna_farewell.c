@@ -20,12 +20,12 @@
  * ticks anyway */
 #define UCT_VARUNA_FAREWELL_PERIOD   0.1
 
-/* CLOSE is sent so often at most, the time between two doubling up to this power of
+/* How often CLOSE is sent at most. The time between two doubles, up to this power of
  * two of CTL_TIMEOUT. GIVE_UP is another limit. */
 #define UCT_VARUNA_FAREWELL_TRIES    64
 #define UCT_VARUNA_FAREWELL_BACKOFF  6
 
-/* An interface that is being closed waits for room in the queue no longer, seconds */
+/* How long an interface that is being closed waits for room in the queue, seconds */
 #define UCT_VARUNA_FAREWELL_LINGER   1.0
 
 typedef struct uct_varuna_farewell {

@@ -27,7 +27,7 @@
 #include "varuna_req.h"
 #include "varuna_ring.h"
 
-/* The peer's application must move on in so many intervals */
+/* Intervals in each of which the peer's application must move on */
 #define UCT_VARUNA_HANG_BEATS        3
 
 void uct_varuna_hang_restart(uct_varuna_ep_t *ep)

@@ -7,20 +7,20 @@
 #ifndef UCT_VARUNA_LIMITS_H_
 #define UCT_VARUNA_LIMITS_H_
 
-/* So many RC connections are begun in a second at most, at first use as well as after a
+/* How many RC connections are begun in a second at most, at first use as well as after a
  * failure: thousands of them must not stall the traffic. Meanwhile endpoints use DC. */
 #define UCT_VARUNA_REBUILD_RATE      1000
 
-/* So many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
+/* How many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
  * messages wait in a queue, others are dropped). */
 #define UCT_VARUNA_MAX_ASKING        256
 
-/* So many CONNECT_REQs to one peer may be unanswered at once. */
+/* How many CONNECT_REQs to one peer may be unanswered at once. */
 #define UCT_VARUNA_MAX_CONNECTING    64
 
 /* A NIC without a route to the peer, and one that was given a wrong local key, may report
- * the same error. So many lanes of an endpoint in a row may fail with it before one has
- * completed anything; then it is not the links' fault. */
+ * the same error. If this many lanes of an endpoint in a row fail with it before one has
+ * completed anything, it is not the links' fault. */
 #define UCT_VARUNA_MAX_UNSENT        8
 
 #endif

@@ -19,10 +19,10 @@
 #include "varuna_lane.h"
 #include "varuna_verdict.h"
 
-/* The time between CONNECT_REQs doubles so often at most. */
+/* How often the time between CONNECT_REQs doubles at most. */
 #define UCT_VARUNA_MAX_CONNECT_BACKOFF 6
 
-/* An endpoint that has no lane asks so often on each link. */
+/* How often an endpoint that has no lane asks on each link. */
 #define UCT_VARUNA_MAX_CONNECT_TRIES 3
 
 /* The link of the lane is not to be used any more, here or at the peer: any other one will
@@ -81,7 +81,7 @@ int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep)
     const uct_varuna_link_entry_t *link =
             &uct_varuna_ep_iface(ep)->link_table.links[ep->next.lane.link];
 
-    /* Without any lane one on a path or link that is not to be used is better than none */
+    /* Without any lane, even one on a path or link that should not be used is welcome */
     return ((ep->lane.ep != NULL) && ((path->damp.state != UCT_VARUNA_DAMP_UP) ||
                                       (link->damp.state == UCT_VARUNA_DAMP_DOWN))) ||
            (path->generation != ep->next.lane.path_gen) ||

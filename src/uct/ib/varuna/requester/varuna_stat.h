@@ -50,10 +50,10 @@
     _counter(retries) \
     _counter(backoffs)
 
-/** A failure is noticed, and the oldest request has waited for so long. */
+/** A failure is noticed. @a waited: how long the oldest request has waited. */
 void uct_varuna_stat_failing(uct_varuna_ep_t *ep, ucs_time_t waited);
 
-/** A state is left in which the endpoint was for so long. */
+/** The endpoint leaves a state. @a time: how long it was in it. */
 void uct_varuna_stat_spent(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state,
                            ucs_time_t time);
 

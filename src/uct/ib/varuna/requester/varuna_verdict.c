@@ -379,8 +379,8 @@ int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
     uct_varuna_plan_result_t result;
     ucs_status_t status;
 
-    /* Of two in a row without any answer, the second one asks whether the peer lives: it
-     * fails after GIVE_UP if not */
+    /* After a lane that was left without a fence, and without a sign of life since, the next
+     * one is fenced. That asks whether the peer lives; if not, it fails after GIVE_UP */
     if (ep->recovery.unproven || !uct_varuna_ep_owes_nothing(ep)) {
         return 0;
     }

@@ -62,7 +62,7 @@ static void uct_varuna_target_reply_connect(uct_varuna_responder_t *resp,
     uct_varuna_home_name_t home;
 
     memset(rep, 0, sizeof(*rep));
-    /* Rule 12: what the requester believed before is no longer true, maybe */
+    /* Rule 12: what the requester has believed may be wrong now */
     uct_varuna_home_get(&home);
     rep->home_nic   = home.nic;
     rep->home_epoch = home.epoch;

@@ -30,8 +30,8 @@
  * all queue pairs together. */
 #define UCT_VARUNA_LAST_WQE_TIMEOUT  15e-3 /* sec */
 
-/* For a NIC that was waited for in vain: it completes what it flushes at once, whether it
- * says so or not */
+/* For a NIC that has not raised the event once: it completes what it flushes at once, with
+ * or without the event */
 #define UCT_VARUNA_LAST_WQE_GRACE    1e-3  /* sec */
 
 /* Stops one queue pair, on the thread of its NIC. The endpoint is destroyed only when this

@@ -40,7 +40,7 @@
  * stopped: beyond these only each 16th is asked */
 #define UCT_VARUNA_ORPHAN_EAGER    32
 
-/* So many are kept, about 2 KB each; then the oldest one goes for good */
+/* How many are kept, about 2 KB each; then the oldest one is destroyed */
 #define UCT_VARUNA_ORPHANS_MAX     256
 
 

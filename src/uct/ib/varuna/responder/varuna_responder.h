@@ -77,8 +77,8 @@ struct uct_varuna_target {
     uct_varuna_peer_t          *peer;     /* The requester's interface */
     uint32_t                   vqp;       /* The requester's id */
     uint32_t                   instance;  /* Of that id */
-    uint64_t                   opening;   /* Tells it from all others that ever
-                                             were here; random, never 0 */
+    uint64_t                   opening;   /* Distinguishes it from all others that
+                                             ever were here; random, never 0 */
     uint32_t                   id;        /* Ours, of its logs */
     uint64_t                   *logs;     /* LOG_COUNT rings, registered */
     uint32_t                   fenced;    /* Incarnations <= this are fenced */

@@ -171,7 +171,7 @@ void uct_varuna_mlx5_addr_refresh(uct_iface_h inner)
     struct ibv_port_attr now;
     union ibv_gid gid;
 
-    /* UCX has asked when it opened the device, and all of its interfaces tell that */
+    /* UCX keeps the answer from when it opened the device, and all its interfaces report that */
     if (ibv_query_port(dev->ibv_context, port_num, &now) == 0) {
         attr->lid        = now.lid;
         attr->sm_lid     = now.sm_lid;

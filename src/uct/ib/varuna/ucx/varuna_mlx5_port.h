@@ -68,8 +68,8 @@ void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr);
 uct_varuna_mlx5_addr_state_t
 uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr);
 
-/** InfiniBand: let an inner interface use, and tell, what its port has now. Its queue
- *  pairs don't depend on it. */
+/** InfiniBand: let an inner interface use and report the LID that its port has now. Its
+ *  queue pairs don't depend on it. */
 void uct_varuna_mlx5_addr_refresh(uct_iface_h inner);
 
 /**

@@ -36,8 +36,8 @@ typedef struct uct_varuna_ud_addr {
                                               random: a stray datagram does not match */
 } UCS_S_PACKED uct_varuna_ud_addr_t;
 
-/* One destination. Its messages have a name and numbers of their own: who receives some
- * cannot guess what others' messages are called. */
+/* One destination. Its messages have a name and numbers of their own, so a receiver cannot
+ * guess those of others' messages. */
 typedef struct uct_varuna_ud_dest {
     struct ibv_ah              *ah;
     uct_varuna_ud_addr_t       addr;

@@ -275,7 +275,7 @@ UCS_TEST_F(test_varuna_amo_halves, adds_on_failing_lanes) {
     check_halves(25, 0);
 }
 
-/* ... while others read, who write nothing and see what was executed before */
+/* ... while others only read, and see what was executed before */
 UCS_TEST_F(test_varuna_amo_halves, gets) {
     check_halves(10, 2);
 }

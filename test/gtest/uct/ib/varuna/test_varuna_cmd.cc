@@ -317,8 +317,8 @@ UCS_TEST_F(test_varuna_cmd, deadline) {
     EXPECT_EQ(2u, uct_varuna_cmds_count(m_cmds[0]));
 }
 
-/* Who waits is gone: what waits is canceled at once, what is in progress later and
- * there */
+/* The waiting caller is gone: queued commands are canceled at once, the one in progress
+ * later, on the NIC's thread */
 UCS_TEST_F(test_varuna_cmd, detach) {
     command hung, waits;
 

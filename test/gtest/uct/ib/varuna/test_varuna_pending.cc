@@ -145,8 +145,8 @@ UCS_TEST_F(test_varuna_pending, wireup_that_was_taken_is_not_purged) {
     EXPECT_EQ(0u, ep->hot.num_reqs);
 }
 
-/* It waits behind others: it hears of the failure before the user does. Others don't, and
- * keep their order */
+/* A message of the wire-up that waits behind others gets the failure before the user does.
+ * The others do not, and keep their order */
 UCS_TEST_F(test_varuna_pending, wireup_that_waits_hears_of_the_failure) {
     pending first, wireup, flush, last;
 

@@ -622,7 +622,7 @@ protected:
         bool                 fenced;
         uint32_t             packets;
         unsigned             executions; /* At the responder, on all lanes */
-        unsigned             ambiguous;  /* Times it was said to be so */
+        unsigned             ambiguous;  /* Times that it was called ambiguous */
         bool                 has_data;   /* GET: the response has arrived */
         bool                 finished;   /* To the user */
         bool                 lane_done;  /* Data executed on this lane */

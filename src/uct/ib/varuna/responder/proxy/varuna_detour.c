@@ -41,9 +41,9 @@ void uct_varuna_detour_port_changed(uct_varuna_proxy_t *proxy)
     }
 }
 
-/* A port that is down accepts nothing, unless it is only said to be down because its address
- * has changed. What it had accepted is waited for once, until the port is back. A NIC that is
- * gone may accept until it is taken away. */
+/* A port that is down accepts nothing, unless it only counts as down because its address has
+ * changed. We wait once for what it had accepted, and not again until the port is back. A NIC
+ * that is gone may accept until it is taken away. */
 static int uct_varuna_detour_home_is_at_rest(uct_varuna_proxy_t *proxy, unsigned home)
 {
     const uct_varuna_ctl_t *ctl     = proxy->ctl;
