@@ -166,7 +166,7 @@ spawned_over_varuna() {
     check test "$(grep -c 'ep_cfg\[1\]: tag(rc_varuna/' job.log)" -eq 2
 }
 
-# The two ways in README.md
+# The two ways in docs/TUNING.md
 test_spawn_by_the_launcher() {
     fabric_up
     spawns launcher -- "$run" "$PWD/mpi_spawn" -- "$run" "$PWD/mpi_spawn" ||
@@ -192,7 +192,7 @@ test_spawn_without_the_plugin() {
         grep -qF "$line" job.log || fail "job.log has no line \"$line\""
     done < <(awk '/^A process without the plugin/ { is_there = 1 }
                   is_there && sub(/^    /, "") { print; ++count; next }
-                  count > 0 { exit }' "$top/README.md" | tee lines)
+                  count > 0 { exit }' "$top/docs/TUNING.md" | tee lines)
     check test "$(wc -l <lines)" -eq 2
     fabric_down --force
 }
