@@ -9,7 +9,6 @@
 
 #include "varuna_cabling.h"
 #include "varuna_ctl.h"
-#include "varuna_peer.h"
 #include <uct/ib/varuna/core/varuna_ib_addr.h>
 
 #include <ucs/arch/atomic.h>
@@ -35,15 +34,16 @@ uct_varuna_cabling_find(const uct_varuna_parsed_addr_t *parsed, unsigned nic)
 /* Whether the links of both hosts are in the same order: none crosses @a link, and none shares
  * its far end */
 static int uct_varuna_cabling_is_in_order(const uct_varuna_iface_t *iface,
-                                          const uct_varuna_peer_t *peer, unsigned link)
+                                          const uct_varuna_cabling_pairs_t *pairs,
+                                          unsigned link)
 {
     unsigned nic = iface->links[link].nic;
-    unsigned far = peer->links[link].nic;
+    unsigned far = pairs->nics[link];
     unsigned other;
 
-    ucs_for_each_bit(other, peer->link_map & ~UCS_BIT(link)) {
-        if ((peer->links[other].nic == far) ||
-            ((iface->links[other].nic < nic) != (peer->links[other].nic < far))) {
+    ucs_for_each_bit(other, pairs->map & ~UCS_BIT(link)) {
+        if ((pairs->nics[other] == far) ||
+            ((iface->links[other].nic < nic) != (pairs->nics[other] < far))) {
             return 0;
         }
     }
@@ -55,7 +55,7 @@ static int uct_varuna_cabling_is_in_order(const uct_varuna_iface_t *iface,
  * leaves out a port (it is down, or has nothing at UCX_IB_GID_INDEX) gives the next ones
  * other numbers */
 static int uct_varuna_cabling_is_shifted(const uct_varuna_iface_t *iface,
-                                         const uct_varuna_peer_t *peer,
+                                         const uct_varuna_cabling_pairs_t *pairs,
                                          const uct_varuna_parsed_addr_t *parsed,
                                          unsigned link,
                                          const uct_varuna_parsed_link_t *remote)
@@ -65,14 +65,16 @@ static int uct_varuna_cabling_is_shifted(const uct_varuna_iface_t *iface,
     return ((strlen(name) == remote->name_len) &&
             !memcmp(name, remote->name, remote->name_len)) ||
            ((parsed->num_links != iface->num_links) &&
-            uct_varuna_cabling_is_in_order(iface, peer, link));
+            uct_varuna_cabling_is_in_order(iface, pairs, link));
 }
 
-void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
-                              const uct_varuna_parsed_addr_t *parsed, unsigned link)
+static void uct_varuna_cabling_check_link(uct_varuna_ctl_t *ctl,
+                                          const uct_varuna_cabling_pairs_t *pairs,
+                                          const uct_varuna_parsed_addr_t *parsed,
+                                          unsigned link)
 {
     const uct_varuna_iface_t *iface = ctl->iface;
-    unsigned nic                    = peer->links[link].nic;
+    unsigned nic                    = pairs->nics[link];
     const uct_varuna_parsed_link_t *remote, *same;
 
     if (parsed->is_short || (nic == iface->links[link].nic) ||
@@ -83,7 +85,7 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *pe
     remote = uct_varuna_cabling_find(parsed, nic);
     same   = uct_varuna_cabling_find(parsed, iface->links[link].nic);
     if ((remote == NULL) || (same == NULL) || remote->is_named ||
-        uct_varuna_cabling_is_shifted(iface, peer, parsed, link, remote)) {
+        uct_varuna_cabling_is_shifted(iface, pairs, parsed, link, remote)) {
         return;
     }
 
@@ -94,9 +96,12 @@ void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *pe
              remote->name_len, remote->name, parsed->uuid, same->name_len, same->name);
 }
 
-uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
-                                     const uct_varuna_parsed_addr_t *parsed,
-                                     unsigned link, unsigned nic)
+/* RC takes the smaller MTU, but a DC initiator and a DC target each have their own, and the
+ * target refuses what the initiator sends. @return The link's bit if they differ and the link
+ * has DC, otherwise 0. */
+static uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
+                                            const uct_varuna_parsed_addr_t *parsed,
+                                            unsigned link, unsigned nic)
 {
     const uct_varuna_link_t *own           = &ctl->iface->links[link];
     const uct_varuna_parsed_link_t *remote = uct_varuna_cabling_find(parsed, nic);
@@ -124,6 +129,21 @@ uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
              uct_varuna_link_name(ctl->iface, link), ours, theirs, remote->name_len,
              remote->name, parsed->uuid);
     return UCS_BIT(link);
+}
+
+uint8_t uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
+                                 const uct_varuna_cabling_pairs_t *pairs,
+                                 const uct_varuna_parsed_addr_t *parsed)
+{
+    uint8_t mtu_differs = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, pairs->map) {
+        uct_varuna_cabling_check_link(ctl, pairs, parsed, link);
+        mtu_differs |= uct_varuna_cabling_check_mtu(ctl, parsed, link, pairs->nics[link]);
+    }
+
+    return mtu_differs;
 }
 
 static void uct_varuna_cabling_print_addr(ucs_string_buffer_t *text, const void *addr,

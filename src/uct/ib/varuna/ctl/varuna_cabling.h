@@ -12,32 +12,30 @@
 
 #include <ucs/config/types.h>
 
-/**
- * Warn, once for each link, if a link reaches another port of a peer than the one with its
- * number, which is there: traffic flows, but links that seem to be independent share a
- * switch. If the user has named the links of one of the two hosts, that is on purpose. If the
- * port has the link's own name, or the hosts have different numbers of links in the same
- * order, one of them has left out a port. Lock held.
- *
- * @param [in] peer    All of its links that are known are paired.
- * @param [in] parsed  The peer's full address; a short one is ignored.
- */
-void uct_varuna_cabling_check(uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
-                              const uct_varuna_parsed_addr_t *parsed, unsigned link);
+/* The links that reach a peer, and its NICs that they reach */
+typedef struct uct_varuna_cabling_pairs {
+    unsigned                   map;
+    uint8_t                    nics[UCT_VARUNA_MAX_LINKS]; /* By link */
+} uct_varuna_cabling_pairs_t;
 
 /**
- * Warn, once for each link, if its path MTU and the peer's differ: RC takes the smaller one,
- * but a DC initiator and a DC target each have their own, and the target refuses what the
- * initiator sends. Lock held.
+ * Warn, once for each link, of links that do not suit those of a peer. Lock held.
  *
- * @param [in] parsed  The peer's address; a short one is not warned about.
- * @param [in] nic     The peer's NIC that @a link reaches.
+ * One reaches another port than the one with its number, which is there: traffic flows, but
+ * links that seem to be independent share a switch. If the user has named the links of one of
+ * the two hosts, that is on purpose. If the port has the link's own name, or the hosts have
+ * different numbers of links in the same order, one of them has left out a port.
  *
- * @return The link's bit if they differ and the link has DC, otherwise 0.
+ * Or the path MTUs differ.
+ *
+ * @param [in] pairs   All links of the peer that are known.
+ * @param [in] parsed  The peer's full address; of a short one nothing is said.
+ *
+ * @return Links that have DC, which does not work between these MTUs.
  */
-uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
-                                     const uct_varuna_parsed_addr_t *parsed,
-                                     unsigned link, unsigned nic);
+uint8_t uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
+                                 const uct_varuna_cabling_pairs_t *pairs,
+                                 const uct_varuna_parsed_addr_t *parsed);
 
 /**
  * Log that none of our links reaches one of a peer's, with the links of both. Usually

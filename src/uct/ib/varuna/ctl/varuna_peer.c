@@ -266,6 +266,7 @@ static ucs_status_t
 uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                           const uct_varuna_parsed_addr_t *parsed)
 {
+    uct_varuna_cabling_pairs_t pairs = {0};
     const uct_varuna_parsed_link_t *remote;
     uct_varuna_pairing_t pairing;
     ucs_status_t status;
@@ -287,16 +288,14 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         }
 
         ucs_debug("rc_varuna: %s reaches NIC %u of peer 0x%lx",
-                  uct_varuna_link_name(ctl->iface, link),
-                  peer->links[link].nic, peer->uuid);
+                  uct_varuna_link_name(ctl->iface, link), remote->nic, peer->uuid);
     }
 
     ucs_for_each_bit(link, peer->link_map) {
-        uct_varuna_cabling_check(ctl, peer, parsed, link);
-        peer->mtu_differs |= uct_varuna_cabling_check_mtu(ctl, parsed, link,
-                                                          peer->links[link].nic);
+        pairs.map       |= UCS_BIT(link);
+        pairs.nics[link] = peer->links[link].nic;
     }
-
+    peer->mtu_differs |= uct_varuna_cabling_check(ctl, &pairs, parsed);
     return UCS_OK;
 }
 
