@@ -130,4 +130,23 @@ test_no_common_link() { no_common_link mlx5; }
 
 test_no_common_link_on_verbs() { no_common_link verbs --quirk no-mlx5dv; }
 
+# Each interface of the server has one link, and the client's only link is one of them: UCP
+# asks for each pair, and none of the answers is a warning
+test_peer_limits_its_links() {
+    local server port status=0 args=(-t tag_lat -n 10)
+    export UCX_TLS=rc_varuna UCX_LOG_LEVEL=warn
+    fabric_up
+    next_port
+    UCX_RC_VARUNA_VQP_LINKS=1 timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest \
+        -p $port "${args[@]}" >server.log 2>&1 &
+    server=$!
+    await_listener $port $server
+    UCX_RC_VARUNA_LINKS=mlx5_1 timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest \
+        -p $port localhost "${args[@]}" >client.log 2>&1 || status=$?
+    [ $status -eq 0 ] || fail "$(tail -n 3 client.log)"
+    wait $server || fail "$(tail -n 3 server.log)"
+    ! grep 'none of our links reaches' client.log server.log || fail "a false alarm"
+    fabric_down
+}
+
 run_tests 2

@@ -213,8 +213,9 @@ ucs_status_t uct_varuna_parse_addr(const void *device_addr, const void *addr,
         return status;
     }
 
-    parsed->is_short  = !!(hdr.num_links & UCT_VARUNA_ADDR_SHORT);
-    parsed->num_links = hdr.num_links & ~UCT_VARUNA_ADDR_SHORT;
+    parsed->is_short   = !!(hdr.num_links & UCT_VARUNA_ADDR_SHORT);
+    parsed->is_limited = !!(hdr.num_links & UCT_VARUNA_ADDR_LIMITED);
+    parsed->num_links  = hdr.num_links & ~(UCT_VARUNA_ADDR_SHORT | UCT_VARUNA_ADDR_LIMITED);
     if ((parsed->num_links == 0) ||
         (parsed->num_links > UCT_VARUNA_MAX_LINKS)) {
         *reason_p = "its number of links is out of range";

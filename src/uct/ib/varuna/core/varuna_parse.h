@@ -30,6 +30,8 @@ typedef struct uct_varuna_parsed_addr {
     size_t                     length;     /* Bytes used */
     unsigned                   num_links;
     int                        is_short;   /* There may be more links */
+    int                        is_limited; /* Other interfaces of the process may have
+                                              others */
     uct_varuna_parsed_link_t   links[UCT_VARUNA_MAX_LINKS];
     struct {
         char                   device[UCT_VARUNA_DEVICE_ADDR_MAX];

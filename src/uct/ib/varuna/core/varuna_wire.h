@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      17
+#define UCT_VARUNA_WIRE_VERSION      18
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -45,13 +45,15 @@
 typedef struct uct_varuna_addr {
     uint16_t                   magic;
     uint8_t                    version;
-    uint8_t                    num_links;  /* Entries which follow; or _SHORT */
+    uint8_t                    num_links;  /* Entries which follow; or flags */
     uint64_t                   uuid;       /* Identifies the interface. Random: a process
                                               that knows it was given this address */
 } UCS_S_PACKED uct_varuna_addr_t;
 
-/* In uct_varuna_addr_t::num_links: it is a short address */
+/* In uct_varuna_addr_t::num_links: it is a short address; each interface of the process has
+ * only some of its links (VQP_LINKS) */
 #define UCT_VARUNA_ADDR_SHORT        0x80
+#define UCT_VARUNA_ADDR_LIMITED      0x40
 
 typedef struct uct_varuna_addr_link {
     uint8_t                    index;      /* NIC index on its host: the place

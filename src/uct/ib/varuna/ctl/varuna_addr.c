@@ -20,7 +20,9 @@ static void uct_varuna_addr_init(const uct_varuna_iface_t *iface, int is_short,
 {
     addr->magic     = UCT_VARUNA_WIRE_MAGIC;
     addr->version   = UCT_VARUNA_WIRE_VERSION;
-    addr->num_links = is_short ? UCT_VARUNA_ADDR_SHORT : 0;
+    addr->num_links = (is_short ? UCT_VARUNA_ADDR_SHORT : 0) |
+                      ((iface->num_links < iface->md->num_links) ? UCT_VARUNA_ADDR_LIMITED :
+                       0);
     addr->uuid      = iface->uuid;
 }
 

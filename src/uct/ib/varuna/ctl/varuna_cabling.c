@@ -196,7 +196,8 @@ void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
 {
     static uint32_t warned = 0; /* UCP asks for each pair of interfaces */
 
-    if ((parsed->num_links == 0) || (iface->md->vqp_links < iface->md->num_links) ||
+    if ((parsed->num_links == 0) || parsed->is_limited ||
+        (iface->md->vqp_links < iface->md->num_links) ||
         (parsed->links[0].ctl_len != iface->ctl->links[0].attr.iface_addr_len) ||
         (ucs_atomic_swap32(&warned, 1) != 0)) {
         return;

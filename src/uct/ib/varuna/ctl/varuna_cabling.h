@@ -47,7 +47,7 @@ void uct_varuna_cabling_report(const uct_varuna_iface_t *iface,
 
 /** The same as a warning, once, if UCP asks whether a peer can be reached, and uses
  *  another transport or fails. Not if other interfaces may have links to it: of the other
- *  set of lanes, or of another link if each has only some. */
+ *  set of lanes, or of another link if each has only some, here or there. */
 void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
                                     const uct_varuna_parsed_addr_t *parsed);
 

@@ -26,14 +26,11 @@ protected:
         ucs::test::cleanup();
     }
 
-    /* A peer with these ports. @return how many warnings its address causes. */
-    unsigned meet(const std::vector<port> &ports)
+    static std::string address(const std::vector<port> &ports, unsigned flags = 0)
     {
-        uct_varuna_addr_t addr  = {UCT_VARUNA_WIRE_MAGIC, UCT_VARUNA_WIRE_VERSION,
-                                   (uint8_t)ports.size(), 0x5e};
-        std::string text        = std::string((char*)&addr, sizeof(addr));
-        uct_varuna_peer_t *peer = NULL;
-        log_lines lines;
+        uct_varuna_addr_t addr = {UCT_VARUNA_WIRE_MAGIC, UCT_VARUNA_WIRE_VERSION,
+                                  (uint8_t)(ports.size() | flags), 0x5e};
+        std::string text       = std::string((char*)&addr, sizeof(addr));
 
         for (const port &p : ports) {
             std::string device          = fake_lane::device_addr(fake_lane::lid(1, p.plane));
@@ -44,6 +41,16 @@ protected:
             text += std::string((char*)&link, sizeof(link)) + device +
                     std::string(2 * fake_lane::ADDR_LEN, 'c') + p.name;
         }
+
+        return text;
+    }
+
+    /* A peer with these ports. @return how many warnings its address causes. */
+    unsigned meet(const std::vector<port> &ports)
+    {
+        std::string text        = address(ports);
+        uct_varuna_peer_t *peer = NULL;
+        log_lines lines;
 
         EXPECT_EQ(UCS_OK, uct_varuna_peer_get(host->ctl(), NULL, text.data(), text.size(),
                                               &peer));
@@ -78,4 +85,22 @@ UCS_TEST_F(test_varuna_cabling, each_leaves_out_another_port) {
 
 UCS_TEST_F(test_varuna_cabling, crossed_and_a_port_is_left_out) {
     EXPECT_EQ(2u, meet({{0, 1, "b"}, {1, 0, "a"}}));
+}
+
+/* UCP asks for each pair of interfaces: others of the peer's have other links */
+UCS_TEST_F(test_varuna_cabling, interfaces_with_some_links) {
+    std::string text = address({{1, 5, ""}}, UCT_VARUNA_ADDR_LIMITED);
+    log_lines lines;
+
+    text.reserve(UCT_VARUNA_IFACE_ADDR_MAX);
+    host->iface()->md->vqp_links = 3;
+    EXPECT_FALSE(uct_varuna_peer_is_reachable(host->iface(), NULL, text.data()));
+    EXPECT_EQ(0u, lines.count()) << lines.last();
+
+    text = address({{1, 5, ""}});
+    text.reserve(UCT_VARUNA_IFACE_ADDR_MAX);
+    for (unsigned i = 0; i < 2; ++i) {
+        EXPECT_FALSE(uct_varuna_peer_is_reachable(host->iface(), NULL, text.data()));
+    }
+    EXPECT_LE(lines.count("none of our links reaches"), 1u) << "once for each process";
 }
