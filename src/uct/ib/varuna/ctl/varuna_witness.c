@@ -18,11 +18,25 @@
 /* Intervals in which it may turn out whose fault a dead path is */
 #define UCT_VARUNA_WITNESS_TICKS     10
 
-/* What the silence of a peer on all links may mean, and why; the latter know more */
+/* What the silence of a peer on all links may mean, and why; the latter know more. While
+ * ports are down, here or there, the peer may be well */
+enum {
+    UCT_VARUNA_SILENCE_NO_PORTS,
+    UCT_VARUNA_SILENCE_SOME_PORTS,
+    UCT_VARUNA_SILENCE_ALONE,
+    UCT_VARUNA_SILENCE_OTHERS,
+    UCT_VARUNA_SILENCE_NEIGHBOURS
+};
+
 static const char *uct_varuna_witness_silences[] = {
-    "it is dead or stopped, or all links are",
-    "its process or host is dead or stopped, as other peers answer",
-    "its process is dead or stopped, as others of its host answer"
+    [UCT_VARUNA_SILENCE_NO_PORTS]   = "no link has a port that is up at both ends",
+    [UCT_VARUNA_SILENCE_SOME_PORTS] = "ports are down, and the others are silent: their links "
+                                      "or the peer may be at fault",
+    [UCT_VARUNA_SILENCE_ALONE]      = "it is dead or stopped, or all links are",
+    [UCT_VARUNA_SILENCE_OTHERS]     = "its process or host is dead or stopped, as other peers "
+                                      "answer",
+    [UCT_VARUNA_SILENCE_NEIGHBOURS] = "its process is dead or stopped, as others of its host "
+                                      "answer"
 };
 
 
@@ -294,19 +308,43 @@ uct_varuna_witness_explain_path(uct_varuna_crowd_t *crowd, uct_varuna_peer_t *pe
     }
 }
 
+static unsigned uct_varuna_witness_silence(uct_varuna_crowd_t *crowd,
+                                           const uct_varuna_peer_t *peer)
+{
+    unsigned down     = (crowd->ctl->ports_down | crowd->ctl->failed |
+                         crowd->ctl->gone | peer->hb.far_down) & peer->link_map;
+    int others_answer = 0;
+    uct_varuna_symptoms_t evidence;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map & ~down) {
+        uct_varuna_witness_gather(crowd, peer, link, &evidence);
+        if (evidence.neighbours_answer) {
+            return UCT_VARUNA_SILENCE_NEIGHBOURS;
+        }
+
+        others_answer |= evidence.others_answer;
+    }
+
+    if (down != 0) {
+        return (down == peer->link_map) ? UCT_VARUNA_SILENCE_NO_PORTS :
+               UCT_VARUNA_SILENCE_SOME_PORTS;
+    }
+
+    return others_answer ? UCT_VARUNA_SILENCE_OTHERS : UCT_VARUNA_SILENCE_ALONE;
+}
+
+const char *uct_varuna_witness_explain_peer(uct_varuna_crowd_t *crowd,
+                                            const uct_varuna_peer_t *peer)
+{
+    return uct_varuna_witness_silences[uct_varuna_witness_silence(crowd, peer)];
+}
+
 static void
 uct_varuna_witness_explain_silence(uct_varuna_crowd_t *crowd,
                                    uct_varuna_peer_t *peer, int is_new)
 {
-    unsigned silence = 0;
-    uct_varuna_symptoms_t evidence;
-    unsigned link;
-
-    ucs_for_each_bit(link, peer->link_map) {
-        uct_varuna_witness_gather(crowd, peer, link, &evidence);
-        silence = ucs_max(silence, evidence.neighbours_answer ? 2 :
-                                   evidence.others_answer);
-    }
+    unsigned silence = uct_varuna_witness_silence(crowd, peer);
 
     if (is_new || (silence > peer->hb.silence)) {
         ucs_info("rc_varuna: heartbeat: peer 0x%lx is silent on all links: %s; "

@@ -207,6 +207,23 @@ static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
                             fences[UCT_VARUNA_FENCED_OTHER]);
 }
 
+static void uct_varuna_admin_append_peers(uct_varuna_admin_text_t *text,
+                                          const uct_varuna_admin_t *user, unsigned index)
+{
+    ucs_string_buffer_t peers;
+    char prefix[32];
+
+    if (user->list_peers == NULL) {
+        return;
+    }
+
+    ucs_string_buffer_init(&peers);
+    snprintf(prefix, sizeof(prefix), "iface=%u ", index);
+    user->list_peers(user->arg, prefix, &peers);
+    uct_varuna_admin_append(text, "%s", ucs_string_buffer_cstr(&peers));
+    ucs_string_buffer_cleanup(&peers);
+}
+
 size_t rc_varuna_status(char *buffer, size_t size)
 {
     uct_varuna_admin_text_t text = {buffer, size, 0};
@@ -231,6 +248,7 @@ size_t rc_varuna_status(char *buffer, size_t size)
             uct_varuna_admin_append(&text, " flaps=%u", flaps);
             uct_varuna_admin_append_fences(&text, user->fences[i]);
         }
+        uct_varuna_admin_append_peers(&text, user, index);
         ++index;
     }
     pthread_mutex_unlock(&uct_varuna_admin.lock);

@@ -11,6 +11,7 @@
 #include <uct/ib/varuna/core/varuna_link.h>
 
 #include <ucs/datastruct/list.h>
+#include <ucs/datastruct/string_buffer.h>
 
 /* An interface's part. */
 typedef struct uct_varuna_admin {
@@ -26,11 +27,15 @@ typedef struct uct_varuna_admin {
     const uint64_t             *fences[UCT_VARUNA_MAX_LINKS]; /* How many there were, by
                                                                uct_varuna_fenced_t */
     void                       (*wake)(void *arg); /* Called by any thread */
+    void                       (*list_peers)(void *arg, const char *prefix,
+                                             ucs_string_buffer_t *text); /* A line each, with
+                                                               that before it; NULL: none.
+                                                               Called by any thread */
     void                       (*quiesce)(void *arg); /* At exit() */
     void                       *arg;
 } uct_varuna_admin_t;
 
-/** Take part. Names, their number, wake, quiesce and arg are filled in. */
+/** Take part. Names, their number, wake, list_peers, quiesce and arg are filled in. */
 void uct_varuna_admin_register(uct_varuna_admin_t *admin);
 
 void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);

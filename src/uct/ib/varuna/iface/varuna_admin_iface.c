@@ -11,6 +11,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_open.h>
 #include <uct/ib/varuna/ctl/varuna_notify.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
+#include <uct/ib/varuna/ctl/varuna_ways.h>
 #include <uct/ib/varuna/lanes/varuna_link_event.h>
 
 static void uct_varuna_admin_iface_wake(void *arg)
@@ -18,6 +19,16 @@ static void uct_varuna_admin_iface_wake(void *arg)
     uct_varuna_iface_t *base = arg;
 
     uct_varuna_ctl_poke(base->ctl);
+}
+
+static void uct_varuna_admin_iface_list_peers(void *arg, const char *prefix,
+                                              ucs_string_buffer_t *text)
+{
+    uct_varuna_iface_t *base = arg;
+
+    uct_varuna_ctl_lock(base->ctl);
+    uct_varuna_ways_list(base->ctl, prefix, text);
+    uct_varuna_ctl_unlock(base->ctl);
 }
 
 static void uct_varuna_admin_iface_quiesce(void *arg)
@@ -34,10 +45,11 @@ void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
     uct_varuna_admin_t *admin = &iface->admin;
     unsigned link;
 
-    admin->num_links = base->num_links;
-    admin->wake      = uct_varuna_admin_iface_wake;
-    admin->quiesce   = uct_varuna_admin_iface_quiesce;
-    admin->arg       = base;
+    admin->num_links  = base->num_links;
+    admin->wake       = uct_varuna_admin_iface_wake;
+    admin->list_peers = uct_varuna_admin_iface_list_peers;
+    admin->quiesce    = uct_varuna_admin_iface_quiesce;
+    admin->arg        = base;
     for (link = 0; link < base->num_links; ++link) {
         admin->names[link]  = uct_varuna_link_name(base, link);
         admin->fences[link] = uct_varuna_requester(base)->link_stats[link].fences;

@@ -17,7 +17,7 @@
 /* Names of sockets: PID-NUMBER.sock */
 #define UCT_VARUNA_ADMIN_SUFFIX      ".sock"
 #define UCT_VARUNA_ADMIN_REQUEST_MAX 256
-#define UCT_VARUNA_ADMIN_ANSWER_MAX  8192
+#define UCT_VARUNA_ADMIN_ANSWER_MAX  32768
 #define UCT_VARUNA_ADMIN_OK          "ok\n"
 #define UCT_VARUNA_ADMIN_ERROR       "error: "
 #define UCT_VARUNA_ADMIN_PATH_MAX    ((int)sizeof(((struct sockaddr_un*)0)->sun_path))

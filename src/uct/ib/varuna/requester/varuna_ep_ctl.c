@@ -16,6 +16,7 @@
 #include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_lane.h"
+#include "varuna_outage.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
 
@@ -137,6 +138,7 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
         ucs_diag("ep %p: vQP %u: the peer's process is gone: it was silent on all "
                  "links for %.1f s while others on its host answered", ep,
                  ep->id, ucs_time_to_sec(iface->config.peer_timeout));
+        uct_varuna_outage_give_up(ep, iface->config.peer_timeout);
         uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
     } else if (age > iface->config.give_up) {
         /* An application that computed has not asked meanwhile: an answer may be
@@ -144,6 +146,7 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
         ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
                  " giving up", ep, ep->id, uct_varuna_ep_state_names[ep->hot.state],
                  ucs_time_to_sec(age));
+        uct_varuna_outage_give_up(ep, age);
         uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
     }
 }

@@ -12,6 +12,7 @@
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
+#include "varuna_outage.h"
 #include "varuna_placed.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
@@ -45,6 +46,8 @@ void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
             uct_varuna_ep_add_work(ep);
         }
     }
+
+    uct_varuna_outage_write(requester);
 }
 
 int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
@@ -205,6 +208,7 @@ UCS_CLASS_INIT_FUNC(uct_varuna_requester_t, uct_iface_ops_t *ops,
 
 static UCS_CLASS_CLEANUP_FUNC(uct_varuna_requester_t)
 {
+    uct_varuna_outage_cleanup(self);
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
     pthread_mutex_destroy(&self->eps_lock);
     ucs_ptr_array_cleanup(&self->eps, 1);

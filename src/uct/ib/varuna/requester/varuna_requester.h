@@ -23,6 +23,7 @@
 UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_inner_eps, uct_varuna_ep_t*)
 
 typedef struct uct_varuna_baseline uct_varuna_baseline_t;
+typedef struct uct_varuna_outage uct_varuna_outage_t;
 
 /* The sink for events of endpoints, see varuna_ep_event.h */
 typedef void (*uct_varuna_ep_raise_func_t)(uct_varuna_ep_t *ep,
@@ -41,6 +42,13 @@ typedef struct uct_varuna_requester_peer {
                                                  varuna_lane.c */
     ucs_time_t                 asked_at[UCT_VARUNA_MAX_LINKS]; /* About requests which
                                                  may hang. Owner: varuna_hang.c */
+    struct {                                  /* By the clock of the scan */
+        ucs_time_t             since;         /* It has no link, if somebody waits for it */
+        ucs_time_t             looked_at;     /* When somebody did last; 0: never */
+        unsigned               line;          /* In which its endpoints that fail are
+                                                 counted */
+        uint8_t                told;          /* The user knows */
+    } outage;                                 /* Owner: varuna_outage.c */
 } uct_varuna_requester_peer_t;
 
 typedef struct uct_varuna_requester {
@@ -86,6 +94,10 @@ typedef struct uct_varuna_requester {
         ucs_time_t             scanned_at;    /* Last one */
         ucs_time_t             clock;         /* Pauses while there is no scan */
     } scan;                                   /* Background scan, varuna_scan.c */
+    struct {
+        uct_varuna_outage_t    *lines;        /* Written just now, or about to be */
+        unsigned               number;        /* Of the last one */
+    } outage;                                 /* varuna_outage.c */
     struct {
         uint64_t               posted;        /* By lanes which are gone */
         uint64_t               switches;      /* Away from it, */

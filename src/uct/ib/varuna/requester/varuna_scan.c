@@ -13,6 +13,7 @@
 #include "varuna_lane.h"
 #include "varuna_ep_event.h"
 #include "varuna_opening.h"
+#include "varuna_outage.h"
 #include "varuna_rebuild.h"
 #include "varuna_req.h"
 #include "varuna_ring.h"
@@ -23,6 +24,9 @@
 /* Requests without a completion that are still the oldest after this time are given one:
  * without it, a hanging request is not found */
 #define UCT_VARUNA_SCAN_SIGNAL       0.1  /* seconds */
+
+/* The user is told if a request waits for a peer that has no link: not of what is slow */
+#define UCT_VARUNA_SCAN_STUCK        1.0  /* seconds */
 
 /* Between two scans the clock of requests advances by this at most: while the application
  * does not call progress, completions are not polled either */
@@ -56,6 +60,11 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
          ucs_time_from_sec(UCT_VARUNA_SCAN_SIGNAL))) {
         ep->hot.want_signal = 1;
         uct_varuna_ep_add_work(ep);
+    }
+
+    if ((uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since) >=
+        ucs_time_from_sec(UCT_VARUNA_SCAN_STUCK)) {
+        uct_varuna_outage_check(ep);
     }
 
     uct_varuna_hang_check(ep, now);

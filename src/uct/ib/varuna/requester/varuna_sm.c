@@ -13,6 +13,7 @@
 #include "varuna_lane.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_opening.h"
+#include "varuna_outage.h"
 #include "varuna_recovery.h"
 #include "varuna_resend.h"
 #include "varuna_stat.h"
@@ -35,6 +36,11 @@ static int (*const uct_varuna_sm_steps[])(uct_varuna_ep_t*, ucs_time_t) = {
 /* States whose first step is taken at once */
 #define UCT_VARUNA_SM_AT_ONCE \
     (UCS_BIT(UCT_VARUNA_EP_SWAP) | UCS_BIT(UCT_VARUNA_EP_BACKLOG))
+
+/* States without a lane that is used */
+#define UCT_VARUNA_SM_WITHOUT_LANE \
+    (UCS_BIT(UCT_VARUNA_EP_OPENING) | UCS_BIT(UCT_VARUNA_EP_DRAIN) | \
+     UCS_BIT(UCT_VARUNA_EP_FENCE) | UCS_BIT(UCT_VARUNA_EP_REPEAT))
 
 /* The state is const to all other files. */
 static void uct_varuna_sm_set(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
@@ -126,6 +132,10 @@ int uct_varuna_sm_step(uct_varuna_ep_t *ep, ucs_time_t now)
 
     if (ucs_unlikely(ep->next.failed)) {
         uct_varuna_ep_drop_next(ep);
+    }
+
+    if (UCS_BIT(ep->hot.state) & UCT_VARUNA_SM_WITHOUT_LANE) {
+        uct_varuna_outage_check(ep);
     }
 
     uct_varuna_ep_step_lane(ep);

@@ -4,6 +4,7 @@
  * An interface of rc_varuna on fake lanes.
  */
 #include "fake_host.h"
+#include "log_lines.h"
 
 #include <common/test.h>
 
@@ -13,6 +14,7 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/requester/varuna_outage.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 #include <uct/base/uct_worker.h>
 }
@@ -111,6 +113,12 @@ fake_host::~fake_host()
     if (responder() != NULL) {
         uct_varuna_responder_destroy(responder());
         iface()->responder = NULL;
+    }
+
+    {
+        log_lines lines;
+
+        uct_varuna_outage_cleanup(requester()); /* What no test has asked for */
     }
 
     EXPECT_EQ(0u, kh_size(&m_ctl.peers)) << "peers are left";
