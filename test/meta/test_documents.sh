@@ -108,6 +108,56 @@ check_invariants() {
     [ $wrong = 0 ] || fail "the table is wrong"
 }
 
+# check_waits DOCUMENT: checks that its table of waits has each state of an endpoint, and no
+# other, and that the tests that it names exist
+check_waits() {
+    local names=$top/src/uct/ib/varuna/requester/varuna_sm_table.c
+    local rows name word wrong=0
+
+    rows=$(sed -n '/^| State | What ends it | Deadline | Tests |/,/^$/p' "$1" | grep '^| `')
+    sed -n 's/.*\[UCT_VARUNA_EP_[A-Z]*\] *= "\(.*\)",/\1/p' "$names" | sort >states
+    [ -s states ] || fail "there are no states"
+    while read -r name; do
+        grep -q "^| \`$name\`" <<<"$rows" || {
+            echo "# the state $name is not in the table"
+            wrong=1
+        }
+    done <states
+    while read -r name; do
+        grep -qx "$name" states || {
+            echo "# there is no state $name"
+            wrong=1
+        }
+    done < <(sed 's/^| `\([a-z]*\)`.*/\1/' <<<"$rows" | sort -u)
+    while IFS='|' read -r _ name _ deadline tests _; do
+        [[ $deadline == *[a-zA-Z]* && $tests == *'`'* ]] || {
+            echo "# ${name}has no deadline or no test"
+            wrong=1
+        }
+        for word in $(grep -oE '`[^`]+: [^`]+`' <<<"$tests" | tr -d '`' | tr -d ' '); do
+            has_test "${word%%:*}" "${word#*:}" || {
+                echo "# ${name}: ${word%%:*} has no test ${word#*:}"
+                wrong=1
+            }
+        done
+    done <<<"$rows"
+    [ $wrong = 0 ] || fail "the table of waits is wrong"
+}
+
+test_waits() {
+    check_waits "$top/docs/RECOVERY.md"
+}
+
+test_wrong_waits_are_found() {
+    sed '/^| `fence`/d' "$top/docs/RECOVERY.md" >wrong.md
+    fails 1 'the state fence is not in the table' check_waits wrong.md
+    sed 's/^| `fence`/| `fenced`/' "$top/docs/RECOVERY.md" >wrong.md
+    fails 1 'there is no state fenced' check_waits wrong.md
+    sed '/^| `drain`/s/lane_that_hangs_and_is_never_stopped/nothing/' "$top/docs/RECOVERY.md" \
+        >wrong.md
+    fails 1 'gtest_varuna has no test test_varuna_recovery.nothing' check_waits wrong.md
+}
+
 test_links() {
     # shellcheck disable=SC2046 # names without spaces
     check_links "$top" $(documents)

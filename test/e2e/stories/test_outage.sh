@@ -62,4 +62,20 @@ test_ports_do_not_meet() {
     fabric_down --force # Ends the jobs
 }
 
+# The NIC gives up after minutes, and no hang is looked for: GIVE_UP alone ends it, and counts
+# from the first operation without an answer
+test_all_links_are_silent() {
+    export UCX_RC_VARUNA_HANG_TIMEOUT=10m
+    nic_gives_up 60s 7
+    fabric_up
+    servers 1 s0
+    client 0 2 s0
+    link 0:0 silent
+    link 0:1 silent
+    comes have_failed client 2 || fail "$(warned client .)"
+    warned client 'no link to peer .* at both ends: mlx5_0:1, mlx5_1:1; the peer answers on no link' |
+        grep -q . || fail "$(warned client .)"
+    fabric_down --force # Ends the jobs
+}
+
 run_tests 2

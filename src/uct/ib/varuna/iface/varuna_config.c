@@ -63,8 +63,8 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
 
   {"GIVE_UP", "60s",
    "If no link is left, or a peer does not answer, endpoints fail with an\n"
-   "error after this time. Time in which the application does not call\n"
-   "progress does not count.",
+   "error after this time, from the first operation without an answer. Time in\n"
+   "which the application does not call progress does not count.",
    ucs_offsetof(uct_varuna_iface_config_t, give_up), UCS_CONFIG_TYPE_TIME},
 
   {"PACKET_LIFETIME", "auto",

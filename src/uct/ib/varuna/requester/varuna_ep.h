@@ -257,7 +257,9 @@ struct uct_varuna_ep {
 
     struct {                                /* The control request which is to be
                                                answered. Owner: varuna_ep_ctl.c */
-        uct_varuna_retry_t     retry;
+        uct_varuna_retry_t     retry;       /* since: the peer has not answered since then,
+                                               by the clock of the scan; 0: since the
+                                               state was entered, as far as is known */
         uint32_t               num_lost;    /* Of the peer, when it was sent */
         uint8_t                hurried;     /* It was sent since the last one was lost */
         uint8_t                counted;     /* 1: in the peer's asking */
@@ -365,6 +367,7 @@ uct_varuna_ep_requester(const uct_varuna_ep_t *ep)
 static inline void uct_varuna_ep_note_life(uct_varuna_ep_t *ep)
 {
     ep->recovery.unproven = 0;
+    ep->ask.retry.since   = 0;
 }
 
 /** Address of the ring of an incarnation. */

@@ -91,7 +91,7 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
     unsigned link;
 
     if (!retry->is_active) {
-        uct_varuna_retry_start(retry, 0, 0);
+        uct_varuna_retry_start(retry, 0, retry->since);
     } else if (!is_lost && (uct_varuna_retry_check(retry, &policy, now, 0) !=
                             UCT_VARUNA_RETRY_SEND)) {
         return;
@@ -121,10 +121,29 @@ void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
     uct_varuna_ep_ctl_send(ep, link, type, epoch, body, length);
 }
 
+/* The time before the state was entered counts, if the peer was silent: it may have been asked
+ * nothing in this state yet. @return Whether each link had its chance. */
+static int uct_varuna_ep_has_asked(const uct_varuna_ep_t *ep, ucs_time_t in_state)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned num_links              = ucs_popcount(uct_varuna_ep_ctl_links(ep));
+
+    if (in_state > iface->config.give_up) {
+        return 1;
+    }
+
+    /* The one after the last has waited for its answer. CONNECT_REQ takes four times as long */
+    return ep->ask.retry.is_active ? (ep->ask.retry.tries > num_links) :
+           (in_state >= (4 * num_links * iface->config.ctl_timeout));
+}
+
 void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_time_t age            = uct_varuna_requester(iface)->scan.clock - ep->sm.clock;
+    ucs_time_t in_state       = uct_varuna_requester(iface)->scan.clock - ep->sm.clock;
+    ucs_time_t age            = (ep->ask.retry.since == 0) ? in_state :
+                                (uct_varuna_requester(iface)->scan.clock -
+                                 ep->ask.retry.since);
 
     /* Watch the link over which it was asked. The link that was left may be down at
      * our end, and then its silence proves nothing */
@@ -140,7 +159,7 @@ void uct_varuna_ep_check_give_up(uct_varuna_ep_t *ep, ucs_time_t now)
                  ep->id, ucs_time_to_sec(iface->config.peer_timeout));
         uct_varuna_outage_give_up(ep, iface->config.peer_timeout);
         uct_varuna_ep_raise_fatal(ep, UCS_ERR_ENDPOINT_TIMEOUT);
-    } else if (age > iface->config.give_up) {
+    } else if ((age > iface->config.give_up) && uct_varuna_ep_has_asked(ep, in_state)) {
         /* An application that computed has not asked meanwhile: an answer may be
          * lost, and the question as well */
         ucs_diag("ep %p: vQP %u: no answer from the peer in state %s for %.1f s:"
@@ -225,6 +244,7 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
 
     ep->remote.logs_addr = rep->log_addr;
     ep->remote.opening   = hdr->opening;
+    ep->ask.retry.since  = uct_varuna_ep_requester(ep)->scan.clock; /* It waits for a lane */
     uct_varuna_ep_ctl_ended(ep);
     ep->hot.target    = rep->target;
     first_seq         = uct_varuna_am_seq_first(hdr->opening);

@@ -12,7 +12,8 @@
  *   the application does not call progress     the clock of the watch pauses
  *   completions are not polled yet             the queue is polled until it is empty
  *   the peer is silent on all links            silence on one link counts only if
- *                                              the peer answers on another one
+ *                                              the peer answers on another one; on all,
+ *                                              after GIVE_UP
  *   the peer has no receive buffers            it answers, and does not progress
  */
 #ifdef HAVE_CONFIG_H
@@ -20,6 +21,7 @@
 #endif
 
 #include "varuna_hang.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -29,6 +31,9 @@
 
 /* Intervals in each of which the peer's application must move on */
 #define UCT_VARUNA_HANG_BEATS        3
+
+/* The peer has so many times CTL_TIMEOUT at least, even if GIVE_UP is shorter */
+#define UCT_VARUNA_HANG_MIN_SILENCE  10
 
 void uct_varuna_hang_restart(uct_varuna_ep_t *ep)
 {
@@ -118,6 +123,35 @@ static int uct_varuna_hang_has_witness(const uct_varuna_ep_t *ep)
     return 0;
 }
 
+/* It was asked, and has answered on no link since then. */
+static int uct_varuna_hang_is_silent(const uct_varuna_ep_t *ep)
+{
+    return (ep->hang.asked_at != 0) && !uct_varuna_hang_answers(ep, ep->lane.link) &&
+           !uct_varuna_hang_has_witness(ep);
+}
+
+/* The heartbeat may know as much as our own questions */
+static int uct_varuna_hang_is_peer_silent(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_ctl_t *ctl = uct_varuna_ep_iface(ep)->ctl;
+    int is_silent         = uct_varuna_hang_is_silent(ep);
+
+    if (!is_silent) {
+        uct_varuna_ctl_lock(ctl);
+        is_silent = ep->peer->hb.alive.silent;
+        uct_varuna_ctl_unlock(ctl);
+    }
+
+    return is_silent;
+}
+
+ucs_time_t uct_varuna_hang_silent_since(const uct_varuna_ep_t *ep)
+{
+    return (!uct_varuna_ring_is_empty(&ep->hot.reqs) &&
+            uct_varuna_hang_is_peer_silent(ep)) ? ep->hang.since :
+           uct_varuna_ep_requester(ep)->scan.clock;
+}
+
 /* The peer was asked, and has answered since. Note whether its application calls
  * progress: in each of several intervals, or a call at the end of a long computation
  * would do. */
@@ -146,7 +180,7 @@ static void uct_varuna_hang_beat(uct_varuna_ep_t *ep)
 /* Completions may not be polled yet: thousands of vQPs share a completion queue. But
  * messages may arrive faster than they are polled, so the wait is limited. */
 static int uct_varuna_hang_is_polled(uct_varuna_ep_t *ep, ucs_time_t age,
-                                     ucs_time_t now)
+                                     ucs_time_t timeout, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_lane_iface_t *lane =
@@ -162,7 +196,7 @@ static int uct_varuna_hang_is_polled(uct_varuna_ep_t *ep, ucs_time_t age,
 
     lane->want_dry  = 1;
     iface->want_dry = 1;
-    return age >= (2 * iface->config.hang_timeout);
+    return age >= (2 * timeout);
 }
 
 /*
@@ -197,7 +231,6 @@ static void uct_varuna_hang_failed(uct_varuna_ep_t *ep, ucs_time_t age,
     ucs_info("rc_varuna: vqp=%u: its oldest request hangs for %.1f s on %s, and "
              "%s", ep->id, ucs_time_to_sec(age),
              uct_varuna_link_name(iface, link), why);
-    uct_varuna_hang_restart(ep);
     uct_varuna_peer_path_down(iface, ep->peer, link, "requests hang");
 }
 
@@ -222,27 +255,32 @@ static void uct_varuna_hang_judge(uct_varuna_ep_t *ep, ucs_time_t age)
                ((uct_varuna_requester(iface)->scan.clock - ep->hang.asked_clock) >=
                 (iface->config.hang_timeout / 2))) {
         why = "the peer does not answer there";
-    } else if (age >= ucs_max(iface->config.give_up,
-                              iface->config.hang_timeout)) {
-        why = "the peer does not answer at all";
     }
 
     if (why != NULL) {
         uct_varuna_hang_failed(ep, age, why);
+        uct_varuna_hang_restart(ep);
     }
 }
 
-/* In the second half of the timeout the peer is asked. If it is silent on the link
- * of the lane, the path has failed. If it answers, it may be merely busy. */
+/* How long a peer that is silent on all links is waited for */
+static ucs_time_t uct_varuna_hang_silence(const uct_varuna_iface_t *iface)
+{
+    return ucs_max(iface->config.give_up,
+                   UCT_VARUNA_HANG_MIN_SILENCE * iface->config.ctl_timeout);
+}
+
+/* In the second half of the shorter one of both times the peer is asked. If it is silent on the
+ * link of the lane, the path has failed. If it answers, it may be merely busy. If it is silent
+ * on all links until GIVE_UP, the endpoint leaves its lane, asks once more, and fails: that it
+ * was silent is not forgotten. */
 void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_time_t timeout        = iface->config.hang_timeout;
+    ucs_time_t silence        = uct_varuna_hang_silence(iface);
+    ucs_time_t first          = (timeout == 0) ? silence : ucs_min(timeout, silence);
     ucs_time_t age;
-
-    if (timeout == 0) {
-        return;
-    }
 
     if (uct_varuna_hang_moves(ep)) {
         uct_varuna_hang_restart(ep);
@@ -250,7 +288,7 @@ void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     age = uct_varuna_requester(iface)->scan.clock - ep->hang.since;
-    if (age < (timeout / 2)) {
+    if (age < (first / 2)) {
         return;
     }
 
@@ -259,7 +297,12 @@ void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
         uct_varuna_hang_beat(ep);
     }
 
-    if ((age >= timeout) && uct_varuna_hang_is_polled(ep, age, now)) {
+    if ((age >= silence) && uct_varuna_hang_is_silent(ep) &&
+        ((uct_varuna_requester(iface)->scan.clock - ep->hang.asked_clock) >=
+         (first / 2)) && uct_varuna_hang_is_polled(ep, age, silence, now)) {
+        uct_varuna_hang_failed(ep, age, "the peer does not answer at all");
+    } else if ((timeout != 0) && (age >= timeout) &&
+               uct_varuna_hang_is_polled(ep, age, timeout, now)) {
         uct_varuna_hang_judge(ep, age);
     }
 }

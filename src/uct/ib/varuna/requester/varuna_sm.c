@@ -12,6 +12,7 @@
 #include "varuna_baseline.h"
 #include "varuna_lane.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_hang.h"
 #include "varuna_opening.h"
 #include "varuna_outage.h"
 #include "varuna_recovery.h"
@@ -86,6 +87,10 @@ static void uct_varuna_sm_raise(uct_varuna_ep_t *ep, unsigned event,
     switch (to) {
     case UCT_VARUNA_EP_DRAIN:
         uct_varuna_recovery_note(ep, reason);
+        if (!ep->recovery.unproven) {
+            /* Otherwise the peer has not answered since another lane failed */
+            ep->ask.retry.since = uct_varuna_hang_silent_since(ep);
+        }
         uct_varuna_sm_enter(ep, to);
         uct_varuna_recovery_leave_lane(ep);
         break;

@@ -243,6 +243,35 @@ UCS_TEST_F(test_varuna_hang, peer_that_is_silent_on_all_links) {
     EXPECT_TRUE(has_failed());
 }
 
+/* GIVE_UP includes the detection, also if that takes longer, or is off */
+UCS_TEST_F(test_varuna_hang, give_up_before_the_timeout) {
+    ucs_time_t begin = host->requester()->scan.clock;
+
+    for (double timeout : {10 * GIVE_UP, 0.0}) {
+        host->iface()->config.hang_timeout = ucs_time_from_sec(timeout);
+        answers                            = 0;
+        pass(GIVE_UP * 0.95);
+        EXPECT_FALSE(has_failed());
+        pass(GIVE_UP * 0.1);
+        EXPECT_TRUE(has_failed());
+        EXPECT_GE(num_pings, NUM_LINKS);
+        EXPECT_LE(uct_varuna_hang_silent_since(ep), begin + ucs_time_from_sec(SCAN));
+
+        peer->paths[0].damp.state = UCT_VARUNA_DAMP_UP;
+        num_pings                 = 0;
+        uct_varuna_hang_restart(ep);
+        begin = host->requester()->scan.clock;
+    }
+}
+
+UCS_TEST_F(test_varuna_hang, answer_on_another_link_is_no_silence) {
+    host->iface()->config.hang_timeout = ucs_time_from_sec(10 * GIVE_UP);
+    answers                            = 2;
+    pass(GIVE_UP * 2);
+    EXPECT_FALSE(has_failed());
+    EXPECT_EQ(host->requester()->scan.clock, uct_varuna_hang_silent_since(ep));
+}
+
 /* It has no receive buffers while its application computes */
 UCS_TEST_F(test_varuna_hang, message_to_a_peer_that_computes) {
     req().type = UCT_VARUNA_REQ_AM_ZCOPY;
