@@ -147,4 +147,44 @@ test_server_without_queue_pairs() {
     fabric_down
 }
 
+# starts_without ROLE WHAT DEVICE: it does, and works over the other NIC
+starts_without() {
+    local who=$1 client=$PWD/short server=
+    short_up
+    [ "$who" = client ] || { server=$client && client=; }
+    short_of "$2" "$3"
+    export FT_SHORT=$client
+    jobs_start FT_SHORT="$server"
+    has_refused "$2" "$3" || fail "$3 has refused nothing"
+    works
+    quiet "$who" "$2" "$3"
+    jobs_stop
+    fabric_down
+}
+
+test_client_starts_without_queue_pairs() {
+    starts_without client qp mlx5_1
+}
+
+test_client_starts_without_queue_pairs_of_the_primary() {
+    starts_without client qp mlx5_0
+}
+
+test_server_starts_without_queue_pairs() {
+    starts_without server qp mlx5_1
+}
+
+# Only then an interface is not opened
+test_nothing_can_be_opened() {
+    short_up
+    short_of qp mlx5_0
+    short_of qp mlx5_1
+    FT_SHORT=$PWD/short UCX_LOG_FILE=stderr "$emu" exec -n "$fabric" 0 -- "$launcher" \
+        ucx_info -d -t rc_varuna >open.log 2>&1 || fail "$(tail -n 3 open.log)"
+    has_refused qp mlx5_0 && has_refused qp mlx5_1 || fail "nothing was refused"
+    grep -q 'ERROR rc_varuna: mlx5_[01]:1, the last link, cannot be opened' open.log ||
+        fail "no error: $(grep -a rc_varuna open.log)"
+    fabric_down
+}
+
 run_tests

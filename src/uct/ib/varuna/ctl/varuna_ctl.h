@@ -192,9 +192,7 @@ struct uct_varuna_ctl {
                                               new one */
         uint16_t               count;      /* Moves so far */
         ucs_time_t             since[UCT_VARUNA_MAX_LINKS];
-        ucs_time_t             retry_at[UCT_VARUNA_MAX_LINKS]; /* Not used again before */
-        uint8_t                failures[UCT_VARUNA_MAX_LINKS]; /* Attempts in a row */
-        ucs_status_t           why[UCT_VARUNA_MAX_LINKS]; /* ... failed, as was logged */
+        uct_varuna_backoff_t   backoff[UCT_VARUNA_MAX_LINKS];
     } moves;                               /* varuna_moves.c, varuna_moves_apply.c */
     struct {
         ucs_time_t             interval;   /* 0: only on demand */

@@ -123,7 +123,7 @@ static ucs_status_t uct_varuna_ctl_open_bus(uct_varuna_ctl_link_t *link,
     status = uct_iface_open(nic->md, link->ctl->worker, params, config, &link->inner);
     uct_config_release(config);
     if (status != UCS_OK) {
-        ucs_error("failed to open %s on %s for the control plane: %s",
+        ucs_debug("failed to open %s on %s for the control plane: %s",
                   uct_varuna_tl_name(nic->set->bus), nic->dev_name,
                   ucs_status_string(status));
     }
@@ -162,13 +162,17 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     (void)uct_varuna_mlx5_port_renew(nic->md, nic->dev_name);
     status = uct_varuna_ctl_open_bus(link, nic, &params);
     if (status != UCS_OK) {
-        return status; /* Which is logged */
+        return status;
     }
 
     uct_varuna_tl_guard(link->inner, nic->set->bus);
     /* The first message on a link may be one of a recovery */
-    uct_varuna_tl_allocate_tx(link->inner, nic->set->bus);
-    return UCS_OK;
+    status = uct_varuna_tl_allocate_tx(link->inner, nic->set->bus);
+    if (status != UCS_OK) {
+        uct_iface_close(link->inner);
+    }
+
+    return status;
 }
 
 void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
@@ -238,6 +242,10 @@ ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
 
     uct_iface_progress_enable(link->inner,
                               UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    if (!uct_varuna_tl_has_rx(link->inner, nic->set->bus)) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_free;
+    }
     return UCS_OK;
 
 err_free:
@@ -262,6 +270,7 @@ static ucs_status_t uct_varuna_ctl_links_init(uct_varuna_ctl_t *ctl)
          ++ctl->num_links) {
         status = uct_varuna_ctl_link_init(ctl, ctl->num_links);
         if (status != UCS_OK) {
+            ctl->iface->opening.failed = ctl->num_links;
             uct_varuna_ctl_links_cleanup(ctl);
             return status;
         }

@@ -47,7 +47,7 @@ int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
             __atomic_store_n(&ctl->moves.links, ctl->moves.links | UCS_BIT(link),
                              __ATOMIC_RELEASE);
         }
-        ctl->moves.retry_at[link] = 0; /* What was in the way may be over */
+        ctl->moves.backoff[link].due = 0; /* What was in the way may be over */
         uct_varuna_ctl_notify(ctl);
     }
 

@@ -37,11 +37,6 @@
  * gone for longer (seconds) does not come back */
 #define UCT_VARUNA_MOVES_GRACE       1.0
 
-/* Seconds until the next attempt after the first one that has failed, and doublings of that
- * at most: UCX may log errors each time */
-#define UCT_VARUNA_MOVES_RETRY       1.0
-#define UCT_VARUNA_MOVES_BACKOFF     4
-
 
 /* @return UCS_INPROGRESS if something still uses the old address, UCS_ERR_NO_ELEM if there
  * is no GID to open interfaces with. */
@@ -116,30 +111,22 @@ static void uct_varuna_moves_log_failure(const uct_varuna_ctl_t *ctl, unsigned l
 static void uct_varuna_moves_failed(uct_varuna_ctl_t *ctl, unsigned link,
                                     ucs_status_t status, ucs_time_t now)
 {
-    ucs_time_t distance = ucs_time_from_sec(UCT_VARUNA_MOVES_RETRY) <<
-                          ctl->moves.failures[link];
+    uct_varuna_backoff_t *backoff = &ctl->moves.backoff[link];
 
-    if (ctl->moves.why[link] != status) {
+    if (uct_varuna_backoff_failed(backoff, status, now)) {
         uct_varuna_moves_log_failure(ctl, link, status);
     }
 
     ucs_debug("rc_varuna: %s has another address, which cannot be used yet (%s): trying again "
               "in %.0f s", uct_varuna_link_name(ctl->iface, link), ucs_status_string(status),
-              ucs_time_to_sec(distance));
-    ctl->moves.why[link]      = status;
-    ctl->moves.retry_at[link] = now + distance;
-    ctl->moves.failures[link] = ucs_min(ctl->moves.failures[link] + 1,
-                                        UCT_VARUNA_MOVES_BACKOFF);
+              ucs_time_to_sec(backoff->distance));
 }
 
 static void uct_varuna_moves_succeeded(uct_varuna_ctl_t *ctl, unsigned link)
 {
-    if (ctl->moves.why[link] != UCS_OK) {
+    if (uct_varuna_backoff_succeeded(&ctl->moves.backoff[link]) > 0) {
         ucs_warn("rc_varuna: %s can be used again", uct_varuna_link_name(ctl->iface, link));
     }
-
-    ctl->moves.why[link]      = UCS_OK;
-    ctl->moves.failures[link] = 0;
 }
 
 /* @return UCS_INPROGRESS: not yet. */
@@ -169,7 +156,7 @@ static ucs_status_t uct_varuna_moves_step(uct_varuna_ctl_t *ctl, unsigned link)
         return UCS_INPROGRESS;
     }
 
-    if (now < ctl->moves.retry_at[link]) {
+    if (!uct_varuna_backoff_is_due(&ctl->moves.backoff[link], now)) {
         return UCS_INPROGRESS;
     }
 

@@ -20,6 +20,7 @@
 #include "varuna_vfs.h"
 #include "varuna_wake.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/lanes/varuna_choice.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/md/varuna_component.h>
@@ -220,6 +221,48 @@ err_destroy_ctl:
     goto out;
 }
 
+static ucs_status_t
+uct_varuna_iface_try_open(uct_varuna_tl_iface_t *iface, uct_worker_h worker,
+                          const uct_iface_params_t *params,
+                          const uct_varuna_iface_config_t *config)
+{
+    ucs_status_t status;
+
+    status = uct_varuna_iface_open_lanes(iface, worker, params, config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_iface_open_ctl(iface);
+    if (status != UCS_OK) {
+        uct_varuna_iface_close_lanes(iface);
+    }
+
+    return status;
+}
+
+/* Open what there is: a NIC that is short of something is left out. */
+static ucs_status_t
+uct_varuna_iface_open_links(uct_varuna_tl_iface_t *iface, uct_worker_h worker,
+                            const uct_iface_params_t *params,
+                            const uct_varuna_iface_config_t *config)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+    ucs_status_t status;
+
+    uct_varuna_choice_skip(base);
+    do {
+        base->opening.failed = UCT_VARUNA_LINK_NONE;
+        status               = uct_varuna_iface_try_open(iface, worker, params, config);
+        if (status == UCS_OK) {
+            uct_varuna_choice_done(base);
+            return UCS_OK;
+        }
+    } while (uct_varuna_choice_leave_out(base, status));
+
+    return status;
+}
+
 /* Later log messages use these names. */
 static void uct_varuna_iface_log_links(const uct_varuna_iface_t *iface)
 {
@@ -281,22 +324,15 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_tl_iface_t, uct_md_h tl_md,
         goto err_audit;
     }
 
-    status = uct_varuna_iface_open_lanes(self, worker, params, config);
+    status = uct_varuna_iface_open_links(self, worker, params, config);
     if (status != UCS_OK) {
         goto err_wake;
-    }
-
-    status = uct_varuna_iface_open_ctl(self);
-    if (status != UCS_OK) {
-        goto err_lanes;
     }
 
     uct_varuna_admin_iface_register(self, config->ctl_dir);
     uct_varuna_iface_log_links(base);
     return UCS_OK;
 
-err_lanes:
-    uct_varuna_iface_close_lanes(self);
 err_wake:
     uct_varuna_wake_cleanup(self);
 err_audit:

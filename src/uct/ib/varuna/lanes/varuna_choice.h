@@ -18,4 +18,21 @@
 ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
                                     const char *dev_name);
 
+/** Leave out the links on which an interface of this process could not be opened lately, as
+ *  long as there are others. */
+void uct_varuna_choice_skip(uct_varuna_iface_t *iface);
+
+/**
+ * Something could not be opened on link iface->opening.failed: leave it out. Everything is
+ * closed.
+ *
+ * @param [in] status  Why.
+ *
+ * @return Whether to open the others; if not, an error is logged.
+ */
+int uct_varuna_choice_leave_out(uct_varuna_iface_t *iface, ucs_status_t status);
+
+/** All that were not left out are open. */
+void uct_varuna_choice_done(uct_varuna_iface_t *iface);
+
 #endif

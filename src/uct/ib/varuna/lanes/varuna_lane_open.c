@@ -11,6 +11,7 @@
 #include "varuna_foreign.h"
 #include "varuna_lanes.h"
 #include "varuna_link_event.h"
+#include <uct/ib/varuna/md/varuna_md_dead.h>
 #include <uct/ib/varuna/core/varuna_atomic_mode.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
@@ -313,15 +314,17 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     uct_varuna_lane_params(lane, nic->dev_name, handlers->error, &inner);
     status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
     if (status != UCS_OK) {
-        ucs_error("rc_varuna: failed to open %s on %s: %s",
-                  uct_varuna_tl_name(kind), nic->dev_name,
-                  ucs_status_string(status));
+        ucs_debug("rc_varuna: failed to open %s on %s: %s", uct_varuna_tl_name(kind),
+                  nic->dev_name, ucs_status_string(status));
         goto out;
     }
 
     uct_varuna_tl_guard(lane->inner, kind);
     if (uct_varuna_lane_is_standby(link, kind)) {
-        uct_varuna_tl_allocate_tx(lane->inner, kind);
+        status = uct_varuna_tl_allocate_tx(lane->inner, kind);
+        if (status != UCS_OK) {
+            goto err_close;
+        }
     }
 
     uct_varuna_lane_read_order(lane, nic);
@@ -362,6 +365,10 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
      * first message would find no receive to raise that event */
     uct_iface_progress_enable(lane->inner, UCT_PROGRESS_RECV);
     uct_iface_progress_disable(lane->inner, UCT_PROGRESS_RECV);
+    if (!uct_varuna_tl_has_rx(lane->inner, kind)) {
+        status = UCS_ERR_NO_MEMORY;
+        goto err_close;
+    }
     goto out;
 
 err_close:
@@ -384,9 +391,12 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
         for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
             if (iface->links[link].lanes[kind].inner != NULL) {
                 uct_iface_close(iface->links[link].lanes[kind].inner);
+                iface->links[link].lanes[kind].inner = NULL;
             }
         }
         ucs_free(iface->links[link].device_addr);
+        iface->links[link].device_addr     = NULL;
+        iface->links[link].device_addr_len = 0;
     }
 }
 
@@ -505,7 +515,8 @@ static void uct_varuna_lanes_warn_single_link(const uct_varuna_md_t *md)
     }
 }
 
-/* Open the lanes of its set */
+/* Open the lanes of its set, unless the NIC registers nothing: UCX would open them without
+ * buffers */
 static ucs_status_t uct_varuna_link_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                                          const uct_iface_params_t *params,
                                          const uct_varuna_lane_handlers_t *handlers,
@@ -514,12 +525,17 @@ static ucs_status_t uct_varuna_link_open(uct_varuna_iface_t *iface, uct_worker_h
     const uct_varuna_set_t *set = uct_varuna_link_set(iface, link);
     ucs_status_t status;
 
-    status = uct_varuna_lane_open(iface, worker, params, handlers, link, set->fast);
-    if ((status != UCS_OK) || (set->fallback == UCT_VARUNA_LANE_NONE)) {
+    status = uct_varuna_md_prepare_nic(iface->md, iface->links[link].nic);
+    if (status != UCS_OK) {
         return status;
     }
 
-    return uct_varuna_lane_open(iface, worker, params, handlers, link, set->fallback);
+    status = uct_varuna_lane_open(iface, worker, params, handlers, link, set->fast);
+    if ((status == UCS_OK) && (set->fallback != UCT_VARUNA_LANE_NONE)) {
+        status = uct_varuna_lane_open(iface, worker, params, handlers, link, set->fallback);
+    }
+
+    return (status != UCS_OK) ? status : uct_varuna_link_read_address(iface, link);
 }
 
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
@@ -543,11 +559,7 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
     for (link = 0; link < iface->num_links; ++link) {
         status = uct_varuna_link_open(iface, worker, params, handlers, link);
         if (status != UCS_OK) {
-            goto err;
-        }
-
-        status = uct_varuna_link_read_address(iface, link);
-        if (status != UCS_OK) {
+            iface->opening.failed = link;
             goto err;
         }
 

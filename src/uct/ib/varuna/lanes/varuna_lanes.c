@@ -136,6 +136,7 @@ void uct_varuna_lanes_poll_init(uct_varuna_iface_t *iface)
     uct_varuna_lane_iface_t *lane;
 
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_LANES < 32);
+    memset(&iface->poll, 0, sizeof(iface->poll));
     uct_varuna_for_each_lane(lane, iface) {
         uct_varuna_lanes_poll_set(iface, lane);
     }

@@ -122,6 +122,8 @@ struct uct_varuna_iface {
         uct_iface_params_t     params;
         const uct_varuna_lane_handlers_t *handlers;
         int                    epoll_fd;      /* -1: they are in no set */
+        uint8_t                failed;        /* The link on which something could not be
+                                                 opened, UCT_VARUNA_LINK_NONE: none */
     } opening;
 
     struct {                                  /* Commands to NICs. Owner:
@@ -255,7 +257,8 @@ uct_varuna_lane_overtakes(const uct_varuna_iface_t *iface, unsigned link,
     return iface->links[link].lanes[kind].overtakes;
 }
 
-/** Open the inner interfaces of all links. */
+/** Open the inner interfaces of all links. In case of an error iface->opening.failed is the
+ *  link to which it belongs. */
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                                    const uct_iface_params_t *params,
                                    const uct_varuna_lane_handlers_t *handlers);

@@ -14,12 +14,13 @@
 #include <ucs/sys/sys.h>
 
 
-/* Once, while the NIC is alive, for all of its ports. Without one, the NIC's death makes
- * registrations fail. */
-static void uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
+/* Once, while the NIC is alive and has regions, for all of its ports. Without one, the NIC's
+ * death makes registrations fail. */
+static ucs_status_t uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
 {
-    size_t size     = ucs_get_page_size();
-    uct_mem_h spare = NULL;
+    size_t size         = ucs_get_page_size();
+    ucs_status_t status = UCS_OK;
+    uct_mem_h spare     = NULL;
     unsigned nic;
 
     pthread_mutex_lock(&md->lock);
@@ -31,11 +32,13 @@ static void uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
         (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") !=
          0)) {
         md->spare_page = NULL;
+        status         = UCS_ERR_NO_MEMORY;
         goto out;
     }
 
-    if (uct_md_mem_reg(md->nics[owner].md, md->spare_page, size,
-                       UCT_MD_MEM_ACCESS_ALL, &spare) != UCS_OK) {
+    status = uct_md_mem_reg(md->nics[owner].md, md->spare_page, size,
+                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS, &spare);
+    if (status != UCS_OK) {
         goto out;
     }
 
@@ -47,6 +50,7 @@ static void uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
 
 out:
     pthread_mutex_unlock(&md->lock);
+    return status;
 }
 
 void uct_varuna_md_release_spares(uct_varuna_md_t *md)
@@ -92,6 +96,18 @@ void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, ucs_status_t s
     pthread_mutex_unlock(&md->lock);
 }
 
+ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner      = uct_varuna_md_inner_owner(md, nic);
+    ucs_status_t status = uct_varuna_md_make_spare(md, owner);
+
+    if ((status != UCS_OK) && !uct_varuna_md_is_nic_dead(md, owner)) {
+        uct_varuna_md_note_answer(md, owner, status);
+    }
+
+    return status;
+}
+
 ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                      void *address, size_t length,
                                      uct_varuna_reg_arg_t arg,
@@ -104,7 +120,7 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
         status = uct_varuna_compat_mem_reg(inner->md, address, length, arg,
                                            memh_p);
         if (status == UCS_OK) {
-            uct_varuna_md_make_spare(md, nic);
+            (void)uct_varuna_md_make_spare(md, nic);
             return UCS_OK;
         }
     }

@@ -45,6 +45,9 @@ static inline int uct_varuna_md_is_spare(const uct_varuna_md_t *md,
            (mem->inner[nic] == md->nics[nic].spare);
 }
 
+/** Before a NIC is used as a link: make its spare. @return An error if it registers nothing. */
+ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic);
+
 /** A registration failed: check whether the NIC is dead, and do not use it any more
  * then. @return Nonzero if it is. */
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);

@@ -337,6 +337,8 @@ ucs_status_t uct_varuna_target_logs_init(uct_varuna_responder_t *resp)
              (table->num_ready < resp->iface->config.spare_qps));
 
     if (status != UCS_OK) {
+        ucs_error("no NIC registers logs for peers: %s (ulimit -l may be too small)",
+                  ucs_status_string(status));
         uct_varuna_target_logs_cleanup(resp);
     }
 

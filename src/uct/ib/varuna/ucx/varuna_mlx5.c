@@ -215,13 +215,23 @@ void uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
     iface->ops = &uct_varuna_mlx5_dc_ops.super;
 }
 
-void uct_varuna_mlx5_allocate_tx(uct_iface_h iface)
+ucs_status_t uct_varuna_mlx5_allocate_tx(uct_iface_h iface)
 {
     void *desc = ucs_mpool_get(&ucs_derived_of(iface, uct_rc_iface_t)->tx.mp);
 
-    if (desc != NULL) {
-        ucs_mpool_put(desc);
+    if (desc == NULL) {
+        return UCS_ERR_NO_MEMORY;
     }
+
+    ucs_mpool_put(desc);
+    return UCS_OK;
+}
+
+int uct_varuna_mlx5_has_rx(uct_iface_h tl_iface)
+{
+    const uct_rc_iface_t *iface = ucs_derived_of(tl_iface, uct_rc_iface_t);
+
+    return iface->rx.srq.available < iface->super.config.rx_max_batch;
 }
 
 /* For messages alone, rc_mlx5 arms its queue for those that are "solicited", and does

@@ -104,7 +104,10 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md);
 void uct_varuna_mlx5_guard_dc(uct_iface_h iface);
 
 /** See uct_varuna_tl_allocate_tx(). */
-void uct_varuna_mlx5_allocate_tx(uct_iface_h iface);
+ucs_status_t uct_varuna_mlx5_allocate_tx(uct_iface_h iface);
+
+/** See uct_varuna_tl_has_rx(). */
+int uct_varuna_mlx5_has_rx(uct_iface_h iface);
 
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
 ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events);

@@ -40,7 +40,8 @@ typedef struct uct_varuna_tl {
     ucs_status_t               (*reset)(uct_ep_h ep);
     void                       (*end_reset)(uct_ep_h ep);
     void                       (*guard)(uct_iface_h iface);
-    void                       (*allocate_tx)(uct_iface_h iface);
+    ucs_status_t               (*allocate_tx)(uct_iface_h iface);
+    int                        (*has_rx)(uct_iface_h iface);
     ucs_status_t               (*event_arm)(uct_iface_h iface, unsigned events);
     int                        arm_is_blind; /* Of a NIC of unknown make */
     ucs_status_t               (*order_request)(uct_md_h md, const char *dev_name,
@@ -68,6 +69,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .reset           = uct_varuna_mlx5_ep_reset,
         .end_reset       = uct_varuna_mlx5_ep_end_reset,
         .allocate_tx     = uct_varuna_mlx5_allocate_tx,
+        .has_rx          = uct_varuna_mlx5_has_rx,
         .event_arm       = uct_varuna_mlx5_event_arm,
         .order_request   = uct_varuna_mlx5_order_request,
         .order           = uct_varuna_mlx5_order
@@ -84,6 +86,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .stop            = uct_varuna_compat_ep_invalidate,
         .guard           = uct_varuna_mlx5_guard_dc,
         .allocate_tx     = uct_varuna_mlx5_allocate_tx,
+        .has_rx          = uct_varuna_mlx5_has_rx,
         .event_arm       = uct_varuna_mlx5_event_arm,
         .order_request   = uct_varuna_mlx5_order_request,
         .order           = uct_varuna_mlx5_order
@@ -99,6 +102,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .poll_func       = uct_varuna_verbs_poll_func,
         .refill          = uct_varuna_verbs_refill,
         .allocate_tx     = uct_varuna_mlx5_allocate_tx,
+        .has_rx          = uct_varuna_mlx5_has_rx,
         .flush           = uct_varuna_verbs_flush,
         .stop            = uct_varuna_verbs_stop,
         .wait_last_wqe   = uct_varuna_verbs_wait_last_wqe,
@@ -210,11 +214,15 @@ void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
     }
 }
 
-void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
+ucs_status_t uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
 {
-    if (uct_varuna_tls[kind].allocate_tx != NULL) {
-        uct_varuna_tls[kind].allocate_tx(iface);
-    }
+    return (uct_varuna_tls[kind].allocate_tx == NULL) ? UCS_OK :
+           uct_varuna_tls[kind].allocate_tx(iface);
+}
+
+int uct_varuna_tl_has_rx(uct_iface_h iface, unsigned kind)
+{
+    return (uct_varuna_tls[kind].has_rx == NULL) || uct_varuna_tls[kind].has_rx(iface);
 }
 
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events)

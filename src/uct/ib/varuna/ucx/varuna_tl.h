@@ -128,8 +128,12 @@ unsigned uct_varuna_tl_am_overhead(unsigned kind);
 void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind);
 
 /** Allocate the first buffers for reads and buffered messages of an inner interface, which
- *  UCX does when the first one is posted. */
-void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind);
+ *  UCX does when the first one is posted. @return UCS_ERR_NO_MEMORY if there are none. */
+ucs_status_t uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind);
+
+/** @return Whether UCX could post receive buffers when an inner interface was opened. It opens
+ *  one without them. */
+int uct_varuna_tl_has_rx(uct_iface_h iface, unsigned kind);
 
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
 ucs_status_t uct_varuna_tl_event_arm(uct_iface_h iface, unsigned kind, unsigned events);

@@ -421,8 +421,14 @@ void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 {
 }
 
-void uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
+ucs_status_t uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
 {
+    return UCS_OK;
+}
+
+int uct_varuna_tl_has_rx(uct_iface_h iface, unsigned kind)
+{
+    return 1;
 }
 
 int uct_varuna_tl_arm_is_blind(unsigned kind)

@@ -316,7 +316,7 @@ protected:
 };
 
 UCS_TEST_F(test_varuna_moves_fail, is_said_once) {
-    ucs_time_t *retry_at = &host->ctl()->moves.retry_at[1];
+    ucs_time_t *retry_at = &host->ctl()->moves.backoff[1].due;
     ucs_time_t distance  = 0;
     unsigned num_tries   = 0;
     ucs_time_t last;
@@ -361,10 +361,10 @@ UCS_TEST_F(test_varuna_moves_fail, each_reason_is_said) {
 /* What was in the way may be over: an event is not waited for */
 UCS_TEST_F(test_varuna_moves_fail, is_tried_at_an_event) {
     poll(60);
-    EXPECT_GT(host->ctl()->moves.retry_at[1], host->now() + ucs_time_from_sec(0.2));
+    EXPECT_GT(host->ctl()->moves.backoff[1].due, host->now() + ucs_time_from_sec(0.2));
     event();
-    EXPECT_EQ(0u, host->ctl()->moves.retry_at[1]);
+    EXPECT_EQ(0u, host->ctl()->moves.backoff[1].due);
     poll(0.1);
-    EXPECT_GT(host->ctl()->moves.retry_at[1], 0u);
+    EXPECT_GT(host->ctl()->moves.backoff[1].due, 0u);
     EXPECT_EQ(1u, lines->count());
 }
