@@ -3,8 +3,8 @@
  *
  * Preloaded into a job by test_shortage.sh: NICs that run out of something. While the file
  * $FT_SHORT/WHAT.DEVICE exists, where WHAT is "qp", "mr" or "ah", the device creates no
- * queue pair, memory region or address handle (ENOMEM). Each refusal adds a byte to
- * $FT_SHORT/WHAT.DEVICE.refused.
+ * queue pair, memory region or address handle (ENOMEM). A number in the file is the length of
+ * the only regions that are refused. Each refusal adds a byte to $FT_SHORT/WHAT.DEVICE.refused.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,7 +38,22 @@ static void short_count(const char *path)
     close(fd);
 }
 
-static int short_of(const char *what, struct ibv_context *context)
+static int short_is_meant(const char *path, size_t length)
+{
+    FILE *file = fopen(path, "r");
+    size_t only;
+    int is_meant;
+
+    if (file == NULL) {
+        return 0;
+    }
+
+    is_meant = (fscanf(file, "%zu", &only) != 1) || (only == length);
+    fclose(file);
+    return is_meant;
+}
+
+static int short_of(const char *what, struct ibv_context *context, size_t length)
 {
     const char *dir = getenv("FT_SHORT");
     char path[512];
@@ -49,7 +64,7 @@ static int short_of(const char *what, struct ibv_context *context)
 
     snprintf(path, sizeof(path), "%s/%s.%s", dir, what,
              ibv_get_device_name(context->device));
-    if (access(path, F_OK) != 0) {
+    if (!short_is_meant(path, length)) {
         return 0;
     }
 
@@ -66,7 +81,7 @@ mlx5dv_devx_obj_create(struct ibv_context *context, const void *in, size_t in_le
     const unsigned char *opcode = in;
     SHORT_NEXT(mlx5dv_devx_obj_create)
 
-    return ((((opcode[0] << 8) | opcode[1]) == SHORT_CREATE_QP) && short_of("qp", context)) ?
+    return ((((opcode[0] << 8) | opcode[1]) == SHORT_CREATE_QP) && short_of("qp", context, 0)) ?
            NULL : next(context, in, in_len, out, out_len);
 }
 
@@ -75,21 +90,21 @@ struct ibv_qp *mlx5dv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 {
     SHORT_NEXT(mlx5dv_create_qp)
 
-    return short_of("qp", context) ? NULL : next(context, attr, mlx5_attr);
+    return short_of("qp", context, 0) ? NULL : next(context, attr, mlx5_attr);
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
     SHORT_NEXT(ibv_create_qp)
 
-    return short_of("qp", pd->context) ? NULL : next(pd, attr);
+    return short_of("qp", pd->context, 0) ? NULL : next(pd, attr);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
     SHORT_NEXT(ibv_reg_mr)
 
-    return short_of("mr", pd->context) ? NULL : next(pd, addr, length, access);
+    return short_of("mr", pd->context, length) ? NULL : next(pd, addr, length, access);
 }
 
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -97,12 +112,12 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 {
     SHORT_NEXT(ibv_reg_mr_iova2)
 
-    return short_of("mr", pd->context) ? NULL : next(pd, addr, length, iova, access);
+    return short_of("mr", pd->context, length) ? NULL : next(pd, addr, length, iova, access);
 }
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     SHORT_NEXT(ibv_create_ah)
 
-    return short_of("ah", pd->context) ? NULL : next(pd, attr);
+    return short_of("ah", pd->context, 0) ? NULL : next(pd, attr);
 }

@@ -27,10 +27,13 @@ END
     fabric_up "$@"
 }
 
-# short_of WHAT DEVICE: from now on
+# short_of WHAT DEVICE [LENGTH]: from now on; LENGTH: only of regions with so many bytes
 short_of() {
-    touch "short/$1.$2"
+    echo "${3:-}" >"short/$1.$2"
 }
+
+# Bytes of the memory that a server registers, and a client: ft_plan.h, ft_ops.h
+server_region=$((260 * 1024)) client_region=$((8 * 1024 * 1024))
 
 # enough_of WHAT DEVICE: again
 enough_of() {
@@ -172,6 +175,64 @@ test_client_starts_without_queue_pairs_of_the_primary() {
 
 test_server_starts_without_queue_pairs() {
     starts_without server qp mlx5_1
+}
+
+test_client_starts_without_regions() {
+    starts_without client mr mlx5_1
+}
+
+test_server_starts_without_regions_of_the_primary() {
+    starts_without server mr mlx5_0
+}
+
+# The memory of operations is registered on one NIC only. The other one refuses them when the
+# endpoint comes there, and they wait for the first one
+refused_on_the_second() {
+    local who=$1 client=$PWD/short server= number
+    short_up
+    [ "$who" = client ] || { server=$client && client=; }
+    short_of mr mlx5_1 "$2"
+    export FT_SHORT=$client
+    jobs_start FT_SHORT="$server"
+    has_refused mr mlx5_1 || fail "nothing was refused"
+    wait_for_rc
+    works
+    link 1:0 down
+    number=$(($(answers client) + 1))
+    tell client "run $((++runs)) mixed1 0"
+    await 1 client.log 'DIAG .*a NIC of mlx5_1:1 has not registered the memory of a request'
+    link 1:0 up
+    await_answer client $number
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    works
+    # UCX says so when our own NIC refuses a request
+    [ "$(loud_lines "$who")" -le 6 ] || fail "$(loud "$who" | head -n 20)"
+    jobs_stop
+    fabric_down
+}
+
+test_region_of_the_client_on_one_nic() {
+    refused_on_the_second client $client_region
+}
+
+test_region_of_the_server_on_one_nic() {
+    refused_on_the_second server $server_region
+}
+
+# The same on the primary: the traffic leaves it
+test_region_of_the_server_not_on_the_primary() {
+    short_up
+    short_of mr mlx5_0 $server_region
+    jobs_start FT_SHORT="$PWD/short"
+    has_refused mr mlx5_0 || fail "nothing was refused"
+    works
+    has_lines client.log 'DIAG .*a NIC of mlx5_0:1 has not registered the memory of a request' ||
+        fail "nothing was posted there"
+    works mixed2
+    works mixed3
+    quiet server mr mlx5_0
+    jobs_stop
+    fabric_down
 }
 
 # Only then an interface is not opened

@@ -19,9 +19,8 @@
 
 /** All zeros: nothing has failed. */
 typedef struct uct_varuna_backoff {
-    ucs_time_t                 distance;   /* From the last failure to the next try */
     ucs_time_t                 due;        /* The next try */
-    unsigned                   failures;   /* In a row */
+    uint32_t                   failures;   /* In a row */
     ucs_status_t               reason;     /* Of the last one */
 } uct_varuna_backoff_t;
 
@@ -31,6 +30,9 @@ uct_varuna_backoff_is_due(const uct_varuna_backoff_t *backoff, ucs_time_t now)
 {
     return (backoff->failures == 0) || (now >= backoff->due);
 }
+
+/** @return The time from the last failure to the next try. */
+ucs_time_t uct_varuna_backoff_distance(const uct_varuna_backoff_t *backoff);
 
 /** A try has failed. @return Whether that is news: it is the first failure, or has another
  *  reason than the one before. */

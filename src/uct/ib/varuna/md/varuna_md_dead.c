@@ -99,7 +99,8 @@ void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, ucs_status_t s
 ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
 {
     unsigned owner      = uct_varuna_md_inner_owner(md, nic);
-    ucs_status_t status = uct_varuna_md_make_spare(md, owner);
+    ucs_status_t status = md->nics[owner].is_barred ? UCS_ERR_NO_MEMORY :
+                          uct_varuna_md_make_spare(md, owner);
 
     if ((status != UCS_OK) && !uct_varuna_md_is_nic_dead(md, owner)) {
         uct_varuna_md_note_answer(md, owner, status);
@@ -110,23 +111,49 @@ ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
 
 ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                      void *address, size_t length,
-                                     uct_varuna_reg_arg_t arg,
+                                     uct_varuna_reg_arg_t arg, int is_urgent,
                                      uct_mem_h *memh_p)
 {
     uct_varuna_nic_t *inner = &md->nics[nic];
     ucs_status_t status     = UCS_ERR_IO_ERROR;
+
+    if (!inner->is_dead && !is_urgent && !uct_varuna_md_may_ask(md, nic)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
 
     if (!inner->is_dead) {
         status = uct_varuna_compat_mem_reg(inner->md, address, length, arg,
                                            memh_p);
         if (status == UCS_OK) {
             (void)uct_varuna_md_make_spare(md, nic);
+            uct_varuna_md_note_answer(md, nic, UCS_OK);
             return UCS_OK;
         }
     }
 
     if ((inner->spare == NULL) || !uct_varuna_md_is_nic_dead(md, nic)) {
         return status;
+    }
+
+    *memh_p = inner->spare;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
+                                      ucs_status_t status, uct_mem_h *memh_p)
+{
+    uct_varuna_nic_t *inner = &md->nics[nic];
+
+    if (md->is_dead == NULL) {
+        return status;
+    }
+
+    if ((status != UCS_ERR_NO_RESOURCE) && !uct_varuna_md_is_nic_dead(md, nic)) {
+        uct_varuna_md_note_answer(md, nic, status);
+    }
+
+    if (uct_varuna_md_make_spare(md, nic) != UCS_OK) {
+        inner->is_barred = 1;
     }
 
     *memh_p = inner->spare;

@@ -8,6 +8,10 @@
  * In place of a region that a dead NIC could not register, the NIC's *spare* is used, a
  * region that was registered in time. Requests are posted on lanes of that NIC until
  * the link table knows of its death; they fail, but must be postable.
+ *
+ * The same holds for a NIC that has no region left, while others have: requests that need the
+ * region fail there, and are posted on other links (requester/varuna_keyless.h). A NIC that has
+ * not even a spare is barred: no interface opens lanes on it.
  */
 #ifndef UCT_VARUNA_MD_DEAD_H_
 #define UCT_VARUNA_MD_DEAD_H_
@@ -36,13 +40,13 @@ static inline unsigned uct_varuna_md_inner_owner(const uct_varuna_md_t *md,
     return owner;
 }
 
-/** @return Whether the region is not registered on this NIC, which is dead */
+/** @return Whether the region is not registered on this NIC, which was dead or short */
 static inline int uct_varuna_md_is_spare(const uct_varuna_md_t *md,
                                          const uct_varuna_mem_t *mem,
                                          unsigned nic)
 {
-    return (mem != NULL) && (mem->inner[nic] != NULL) &&
-           (mem->inner[nic] == md->nics[nic].spare);
+    return (mem != NULL) && ((mem->inner[nic] == NULL) ||
+                             (mem->inner[nic] == md->nics[nic].spare));
 }
 
 /** Before a NIC is used as a link: make its spare. @return An error if it registers nothing. */
@@ -58,11 +62,28 @@ int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic);
 /** It has answered with @a status. */
 void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, ucs_status_t status);
 
-/** Register on one NIC. If that is dead, its spare is returned. */
+/**
+ * Register on one NIC. If that is dead, its spare is returned.
+ *
+ * @param [in] is_urgent  Ask it, even if it had no region left a moment ago.
+ *
+ * @return UCS_ERR_NO_RESOURCE if it was not asked for that reason.
+ */
 ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                      void *address, size_t length,
-                                     uct_varuna_reg_arg_t arg,
+                                     uct_varuna_reg_arg_t arg, int is_urgent,
                                      uct_mem_h *memh_p);
+
+/**
+ * Other NICs have registered what this one has not: it is short of regions.
+ *
+ * @param [in]  status  Of uct_varuna_md_reg_inner().
+ * @param [out] memh_p  What is used there instead; NULL: nothing is posted there.
+ *
+ * @return UCS_OK, or @a status if the region is not to be used without that NIC.
+ */
+ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
+                                      ucs_status_t status, uct_mem_h *memh_p);
 
 /** Release what the functions above have made. */
 void uct_varuna_md_release_spares(uct_varuna_md_t *md);

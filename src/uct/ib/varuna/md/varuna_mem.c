@@ -71,6 +71,73 @@ uct_varuna_md_check_memtype(const uct_varuna_md_t *md, const void *address,
     return UCS_OK;
 }
 
+/* Register on those NICs whose status is UCS_ERR_NO_RESOURCE. @return How many of them have
+ * the region then. */
+static unsigned uct_varuna_md_reg_some(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
+                                       void *address, size_t length, uct_varuna_reg_arg_t arg,
+                                       int is_urgent, ucs_status_t *statuses)
+{
+    unsigned num_alive = 0;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (statuses[nic] == UCS_ERR_NO_RESOURCE) {
+            statuses[nic] = uct_varuna_md_reg_inner(md, nic, address, length, arg, is_urgent,
+                                                    &mem->inner[nic]);
+            num_alive    += (statuses[nic] == UCS_OK) && !uct_varuna_md_is_spare(md, mem, nic);
+        }
+    }
+
+    return num_alive;
+}
+
+/* No NIC has registered it: that is no shortage. @return Why. */
+static ucs_status_t uct_varuna_md_reg_refused(const uct_varuna_md_t *md,
+                                              uct_varuna_reg_arg_t arg,
+                                              const ucs_status_t *statuses)
+{
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (statuses[nic] != UCS_OK) {
+            return statuses[nic];
+        }
+    }
+
+    ucs_log(uct_varuna_compat_reg_log_level(arg),
+            "failed to register memory: all NICs are dead");
+    return UCS_ERR_IO_ERROR;
+}
+
+/* Register on all NICs, and do without those that are short while others are not. */
+static ucs_status_t uct_varuna_md_reg(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
+                                      void *address, size_t length, uct_varuna_reg_arg_t arg)
+{
+    ucs_status_t statuses[UCT_VARUNA_MAX_LINKS];
+    ucs_status_t status;
+    unsigned nic;
+
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        statuses[nic] = UCS_ERR_NO_RESOURCE;
+    }
+
+    if ((uct_varuna_md_reg_some(md, mem, address, length, arg, 0, statuses) == 0) &&
+        (uct_varuna_md_reg_some(md, mem, address, length, arg, 1, statuses) == 0)) {
+        return uct_varuna_md_reg_refused(md, arg, statuses);
+    }
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (statuses[nic] != UCS_OK) {
+            status = uct_varuna_md_do_without(md, nic, statuses[nic], &mem->inner[nic]);
+            if (status != UCS_OK) {
+                return status;
+            }
+        }
+    }
+
+    return UCS_OK;
+}
+
 ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
                                    size_t length,
                                    uct_varuna_reg_arg_t arg,
@@ -78,7 +145,6 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
 {
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
     uct_varuna_mem_t *mem;
-    unsigned num_alive  = 0;
     ucs_status_t status;
     unsigned nic, owner;
     int is_device;
@@ -96,26 +162,16 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     }
 
     mem->num_nics = md->num_nics;
-    for (nic = 0; nic < md->num_nics; ++nic) {
-        owner = uct_varuna_md_inner_owner(md, nic);
-        if (owner == nic) {
-            status = uct_varuna_md_reg_inner(md, nic, address, length, arg,
-                                             &mem->inner[nic]);
-            if (status != UCS_OK) {
-                goto err_dereg;
-            }
-
-            num_alive += !uct_varuna_md_is_spare(md, mem, nic);
-        } else if (owner < nic) {
-            mem->inner[nic] = mem->inner[owner];
-        }
+    status        = uct_varuna_md_reg(md, mem, address, length, arg);
+    if (status != UCS_OK) {
+        goto err_dereg;
     }
 
-    if (num_alive == 0) {
-        ucs_log(uct_varuna_compat_reg_log_level(arg),
-                "failed to register memory: all NICs are dead");
-        status = UCS_ERR_IO_ERROR;
-        goto err_dereg;
+    for (nic = 0; nic < md->num_nics; ++nic) {
+        owner = uct_varuna_md_inner_owner(md, nic);
+        if (owner < nic) {
+            mem->inner[nic] = mem->inner[owner];
+        }
     }
 
     mem->address = address;
@@ -126,10 +182,8 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     return UCS_OK;
 
 err_dereg:
-    while (nic-- > 0) {
-        if (uct_varuna_md_inner_owner(md, nic) == nic) {
-            (void)uct_varuna_md_dereg_inner(md, mem, nic);
-        }
+    uct_varuna_md_for_each_inner(md, nic) {
+        (void)uct_varuna_md_dereg_inner(md, mem, nic);
     }
     ucs_free(mem);
     return status;

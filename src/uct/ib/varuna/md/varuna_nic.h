@@ -30,6 +30,8 @@ typedef struct uct_varuna_nic {
     int                        is_dead;   /* It registers nothing any more */
     uct_mem_h                  spare;     /* Used in place of what a dead NIC could
                                              not register; NULL: not created yet */
+    int                        is_barred; /* It has no spare, and regions exist without it.
+                                             Of the first port of a device */
     uct_varuna_backoff_t       no_lanes;  /* Interfaces cannot be opened on it. Lock of
                                              the memory domain. Owner: varuna_choice.c */
     uct_varuna_shortage_t      no_regions; /* Of the first port of a device. Lock of the

@@ -19,11 +19,11 @@ static void uct_varuna_shortage_failed(uct_varuna_backoff_t *backoff, const char
     if (uct_varuna_backoff_failed(backoff, status, now)) {
         ucs_warn("rc_varuna: %s gives no %s (%s): other links carry the traffic; it is asked "
                  "again in %.0f s, and less often after each refusal", where, what,
-                 ucs_status_string(status), ucs_time_to_sec(backoff->distance));
+                 ucs_status_string(status), ucs_time_to_sec(uct_varuna_backoff_distance(backoff)));
     } else {
         ucs_debug("rc_varuna: %s gives no %s (%s), refusal %u: it is asked again in %.0f s",
                   where, what, ucs_status_string(status), backoff->failures,
-                  ucs_time_to_sec(backoff->distance));
+                  ucs_time_to_sec(uct_varuna_backoff_distance(backoff)));
     }
 }
 

@@ -265,6 +265,11 @@ struct uct_varuna_ep {
         uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 
+    struct {                                /* Owner: varuna_keyless.c */
+        uct_varuna_backoff_t   backoff;
+        uint8_t                links;       /* Avoided until then */
+    } keyless;
+
     struct {                                /* Owner: varuna_lane.c */
         uint32_t               epoch;       /* Newest incarnation handed out */
         uint8_t                path_index;  /* Of the device's paths (LAG, LMC) */

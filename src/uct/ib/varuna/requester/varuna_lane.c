@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_hang.h"
+#include "varuna_keyless.h"
 #include "varuna_limits.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
@@ -26,26 +27,6 @@ static unsigned uct_varuna_ep_failed_link(const uct_varuna_ep_t *ep)
     return ((ep->recovery.start != 0) &&
             (ep->recovery.dead.link != UCT_VARUNA_LINK_NONE)) ?
            UCS_BIT(ep->recovery.dead.link) : 0;
-}
-
-/* Links on which the peer's log cannot be written: its NIC hung when that was registered */
-static unsigned uct_varuna_ep_keyless_links(const uct_varuna_ep_t *ep)
-{
-    unsigned map = 0;
-    unsigned link, nic;
-
-    if (ep->remote.logs_addr == 0) {
-        return 0; /* Not known yet */
-    }
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        nic = ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS;
-        if (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, nic) == UCT_INVALID_RKEY) {
-            map |= UCS_BIT(link);
-        }
-    }
-
-    return map;
 }
 
 static uint8_t uct_varuna_ep_select_good(const uct_varuna_ep_t *ep, unsigned among)
@@ -393,6 +374,11 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
         break;
     default:
+        if (uct_varuna_ep_note_keyless(ep) && !uct_varuna_ep_unsent(ep)) {
+            uct_varuna_ep_raise_lane_failed(ep, "memory is not registered there");
+            break;
+        }
+
         /* A wrong key or address is not a fault of the link, and would fail again */
         uct_varuna_ep_raise_fatal(ep, status);
         break;

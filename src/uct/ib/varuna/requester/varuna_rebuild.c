@@ -16,6 +16,7 @@
 #include "varuna_amo_ops.h"
 #include "varuna_baseline.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_keyless.h"
 #include "varuna_lane.h"
 #include "varuna_verdict.h"
 
@@ -30,7 +31,8 @@
 static uint8_t uct_varuna_ep_refuge(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_link_table_t *table = &uct_varuna_ep_iface(ep)->link_table;
-    unsigned usable                      = uct_varuna_peer_usable_links(ep->peer);
+    unsigned usable                      = uct_varuna_peer_usable_links(ep->peer) &
+                                           ~uct_varuna_ep_keyless_links(ep);
     uint8_t link;
 
     link = uct_varuna_link_select(table, UCT_VARUNA_LINK_NONE,
@@ -52,24 +54,25 @@ static uint8_t uct_varuna_ep_refuge(const uct_varuna_ep_t *ep)
 static uint8_t uct_varuna_ep_rc_link(const uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned usable;
+    unsigned usable, keyless;
 
     if (uct_varuna_link_is_retired(&iface->link_table, ep->lane.link) ||
         (ep->peer->retired & UCS_BIT(ep->lane.link))) {
         return uct_varuna_ep_refuge(ep);
     }
 
-    if ((ep->lane.link == 0) &&
+    keyless = uct_varuna_ep_keyless_links(ep);
+    if ((ep->lane.link == 0) && !(keyless & UCS_BIT(0)) &&
         (iface->link_table.links[0].damp.state == UCT_VARUNA_DAMP_UP) &&
         (ep->peer->paths[0].damp.state == UCT_VARUNA_DAMP_UP)) {
         return 0; /* None is better than the first one */
     }
 
-    usable = uct_varuna_peer_usable_links(ep->peer);
+    usable = uct_varuna_peer_usable_links(ep->peer) & ~keyless;
     if (usable & UCS_BIT(ep->lane.link)) {
         usable = UCS_BIT(ep->lane.link) |
                  (uct_varuna_peer_returnable_links(iface, ep->peer, now) &
-                  ~ep->peer->retired);
+                  ~ep->peer->retired & ~keyless);
     }
 
     return uct_varuna_link_select(&iface->link_table, ep->lane.link, usable);
@@ -432,7 +435,8 @@ static uint8_t uct_varuna_rebuild_standby_link(const uct_varuna_ep_t *ep)
 
     return uct_varuna_link_select(&iface->link_table, UCT_VARUNA_LINK_NONE,
                                   uct_varuna_peer_usable_links(ep->peer) &
-                                  ~ep->peer->retired & ~UCS_BIT(ep->lane.link));
+                                  ~ep->peer->retired & ~UCS_BIT(ep->lane.link) &
+                                  ~uct_varuna_ep_keyless_links(ep));
 }
 
 /* A connection in reserve, and RC is wanted on @a link: it is changed to if it is there, and
