@@ -15,6 +15,7 @@
 #include "varuna_admin.h"
 #include "varuna_admin_conn.h"
 #include "varuna_admin_proto.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/async/async.h>
 #include <ucs/debug/log.h>
@@ -22,7 +23,6 @@
 #include <ucs/sys/sys.h>
 #include <ucs/sys/uid.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -81,7 +81,8 @@ static int uct_varuna_admin_sock_is_dead(const char *path)
 }
 
 /* Remove the socket if its process had our pid and was killed */
-static ucs_status_t uct_varuna_admin_sock_sweep(struct dirent *entry, void *arg)
+static ucs_status_t
+uct_varuna_admin_sock_sweep(uct_varuna_compat_dirent_t *entry, void *arg)
 {
     const char *dir = arg;
     char path[UCT_VARUNA_ADMIN_PATH_MAX];

@@ -11,7 +11,7 @@
  *         completion queues of mlx5 may be compressed, doorbells may have a lock; UCP
  *         purges all its messages of the wire-up
  *   1.15  keys of reads and writes, and those of atomics, are invalidated apart;
- *         interfaces have iface_is_reachable_v2
+ *         interfaces have iface_is_reachable_v2; the entries of ucs_sys_readdir() are const
  *   1.16  mkey_pack takes the address range, rkey_compare is there,
  *         is_sockaddr_accessible is gone, interfaces have ep_is_connected
  *   1.17  ib's options have the prefix of their table; the send queue of an RC
@@ -41,6 +41,7 @@
 #if __has_include(<ucs/sys/ptr_arith.h>)
 #  include <ucs/sys/ptr_arith.h> /* 1.18: ucs_align_up() and others */
 #endif
+#include <dirent.h>
 #include <string.h>
 
 /* Nonzero if the UCX which we are compiled for is at least _major._minor */
@@ -282,6 +283,13 @@ uct_varuna_compat_mkey_pack(uct_md_h md, uct_mem_h memh, void *address,
     return uct_md_mkey_pack_v2(md, memh, params, buffer);
 #endif
 }
+
+/* What the callback of ucs_sys_readdir() gets. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 15)
+typedef const struct dirent uct_varuna_compat_dirent_t;
+#else
+typedef struct dirent       uct_varuna_compat_dirent_t;
+#endif
 
 /** As UCS_ASYNC_BLOCK(), unless another thread has the lock.
  *  @return Whether it is blocked now. */
