@@ -2,10 +2,11 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: ucx_config_h.sh UCX_INFO OUT [TREE_CONFIG_H]
+# usage: ucx_config_h.sh UCX_INFO OUT [TREE_CONFIG_H [LIBDIR]]
 #
 # Writes the configuration header of the UCX that UCX_INFO belongs to into the
-# file OUT (untouched when it would not change). If there is a file
+# file OUT (untouched when it would not change), with the build-ids of the
+# libraries in LIBDIR: all is compiled again for another UCX. If there is a file
 # TREE_CONFIG_H, compares the definitions that decide on the layout of UCX's
 # structures; when one differs, says which and fails.
 # Called by configure (config/m4/ucx.m4) and contrib/setup.sh.
@@ -14,6 +15,8 @@ set -e
 ucx_info=$1
 out=$2
 tree=$3
+libdir=$4
+here=$(dirname "$0")
 
 # Definitions of a config.h, "NAME VALUE" a line, that matter to the layout of
 # structures and to what UCX is able to do
@@ -35,6 +38,7 @@ trap 'rm -f "$tmp" "$tmp.tree" "$tmp.run"' EXIT
     echo "#ifndef RC_VARUNA_UCX_CONFIG_H"
     echo "#define RC_VARUNA_UCX_CONFIG_H"
     printf '%s\n' "$defines" | grep -v '^#define UCX_CONFIG_H'
+    [ -z "$libdir" ] || "$here/ucx_build_ids.sh" "$libdir"
     echo "#endif"
 } >"$tmp"
 chmod 644 "$tmp"

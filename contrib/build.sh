@@ -5,7 +5,8 @@
 # usage: contrib/build.sh [PREFIX]
 #
 # Installs what is needed to build, then builds and installs into PREFIX (default:
-# $RC_VARUNA_PREFIX, or _install in the checkout). Run it again to build what has changed.
+# $RC_VARUNA_PREFIX, or _install in the checkout). Run it again to build what has changed,
+# or after an update of UCX.
 
 set -euo pipefail
 prog=build
@@ -37,7 +38,8 @@ needs_autogen() {
                      -newer "$top/configure")" ]
 }
 
-# configure: runs configure, unless it was run with the same arguments before
+# configure: runs configure, unless it was run with the same arguments before, for the
+# same UCX
 configure() {
     local args
 
@@ -49,7 +51,7 @@ configure() {
     fi
 
     if [ -x "$build_dir/config.status" ] &&
-       configure_args | cmp -s - "$build_dir/configure.args"; then
+       configure_args | cmp -s - "$build_dir/configure.args" && ! ucx_has_changed; then
         return 0
     fi
 

@@ -65,6 +65,17 @@ deps_dir() {
     fi
 }
 
+# ucx_has_changed: whether the installed UCX is another one than the build directory was
+# configured for, as after an update of the system
+ucx_has_changed() {
+    local libdir config=$build_dir/ucx-config/config.h
+
+    libdir=$(sed -n 's/^S\["UCX_LIBDIR"\]="\(.*\)"$/\1/p' "$build_dir/config.status")
+    [ -n "$libdir" ] || return 1 # configured without
+    ! "$top/config/ucx_build_ids.sh" "$libdir" |
+        cmp -s - <(grep '^#define RC_VARUNA_BUILD_ID_' "$config")
+}
+
 # ensure_built: builds and installs everything that is not up to date; sets
 #   prefix     where it is installed: bin/mlx5emu, bin/rc_varuna_run
 #   build_dir  where programs that are not installed are, as in src/

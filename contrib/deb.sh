@@ -10,6 +10,8 @@
 #
 #   apt-get install ./rc-varuna_*.deb
 #
+# It depends on exactly this version of libucx0. Run this again after an update of it.
+#
 # DEBFULLNAME and DEBEMAIL: the maintainer, as for Debian's tools.
 
 set -euo pipefail
@@ -36,7 +38,7 @@ ucx_src=$("$top/contrib/setup.sh")
 mkdir -p "$build_dir"
 arch=$(dpkg --print-architecture)
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-if [ ! -x "$build_dir/config.status" ]; then
+if [ ! -x "$build_dir/config.status" ] || ucx_has_changed; then
     say "configure ($build_dir)"
     (cd "$build_dir" &&
      quietly configure.log "$top/configure" --prefix=/usr \

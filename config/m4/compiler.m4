@@ -1,10 +1,11 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 
-# RCV_ERROR(MESSAGE)
-# ------------------
-# AC_MSG_ERROR of a message that may be broken over several lines here.
+# RCV_ERROR(MESSAGE), RCV_WARN(MESSAGE)
+# -------------------------------------
+# AC_MSG_ERROR and AC_MSG_WARN of a message that may be broken over several lines here.
 AC_DEFUN([RCV_ERROR], [AC_MSG_ERROR([m4_normalize([$1])])])
+AC_DEFUN([RCV_WARN], [AC_MSG_WARN([m4_normalize([$1])])])
 
 
 # RCV_COMPILER

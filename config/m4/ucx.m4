@@ -35,10 +35,17 @@ AC_DEFUN([RCV_UCX], [
             [source tree of the same UCX version; contrib/setup.sh gets one])],
         [], [with_ucx_src=no])
 
+    AC_ARG_ENABLE([revision-check],
+        [AS_HELP_STRING([--disable-revision-check],
+            [accept a source tree that is not of the commit, or of the package, from
+             which UCX was built])],
+        [], [enable_revision_check=yes])
+
     AM_CONDITIONAL([HAVE_UCX], [test "x$with_ucx" != xno])
     AS_IF([test "x$with_ucx" != xno], [
         RCV_UCX_RUNTIME
         RCV_UCX_SOURCE
+        RCV_UCX_REVISION
         RCV_UCX_CONFIG_H
         RCV_UCX_FLAGS
     ])
@@ -47,6 +54,8 @@ AC_DEFUN([RCV_UCX], [
 
 # The installed UCX: version, library directory.
 AC_DEFUN([RCV_UCX_RUNTIME], [
+    AC_CHECK_TOOL([READELF], [readelf], [readelf])
+    export READELF
     AS_CASE([$with_ucx],
         [yes], [AC_PATH_PROG([UCX_INFO], [ucx_info], [no])],
         [AS_CASE([$with_ucx],
@@ -126,15 +135,54 @@ AC_DEFUN([RCV_UCX_SOURCE], [
 ])
 
 
+# The commit, or the package: one version has many builds, and vendors build commits from
+# before the release.
+AC_DEFUN([RCV_UCX_REVISION], [
+    AC_MSG_CHECKING([whether the source tree is the installed UCX's])
+    rcv_installed=`"$srcdir/config/ucx_version.sh" installed-revision "$UCX_INFO"`
+    rcv_source=`"$srcdir/config/ucx_version.sh" source-revision "$UCX_SRC"`
+    # What the tree has of the same kind
+    rcv_same_kind=`echo "$rcv_source" | grep "^${rcv_installed%% *} "`
+    AS_IF([test -z "$rcv_installed"],
+          [AC_MSG_RESULT([unknown])
+           RCV_WARN([the installed UCX ($UCX_INFO) does not tell what it was built from.
+                     Make sure that $UCX_SRC has exactly its sources: structures
+                     differ between builds of one version])],
+          [test "x$rcv_same_kind" = "x$rcv_installed"],
+          [AC_MSG_RESULT([yes, $rcv_installed])],
+          [test -z "$rcv_same_kind"],
+          [AC_MSG_RESULT([unknown])
+           RCV_WARN([the installed UCX ($UCX_INFO) was built from $rcv_installed, and
+                     $UCX_SRC does not tell what it is. Make sure that it has exactly
+                     these sources: structures differ between builds of one version])],
+          [test "x$enable_revision_check" != xno],
+          [AC_MSG_RESULT([no])
+           RCV_ERROR([the source tree $UCX_SRC is of $rcv_same_kind, but the installed
+                      UCX ($UCX_INFO) was built from $rcv_installed: their internal
+                      structures may differ. Give the tree of $rcv_installed, or, if
+                      you know that they are the same, --disable-revision-check])],
+          [AC_MSG_RESULT([no, $rcv_same_kind instead of $rcv_installed])])
+])
+
+
 # config.h of the runtime, and its comparison with the source tree's own.
 AC_DEFUN([RCV_UCX_CONFIG_H], [
     AC_MSG_CHECKING([whether the source tree is configured like the installed UCX])
     AS_MKDIR_P([ucx-config])
     AS_IF([rcv_out=`"$srcdir/config/ucx_config_h.sh" "$UCX_INFO" \
-                    ucx-config/config.h "$UCX_SRC/config.h" 2>&1`],
+                    ucx-config/config.h "$UCX_SRC/config.h" "$UCX_LIBDIR" 2>&1`],
           [AC_MSG_RESULT([$rcv_out])],
           [AC_MSG_RESULT([no])
            RCV_ERROR([$rcv_out])])
+
+    AC_MSG_CHECKING([for the build-ids of its libraries])
+    rcv_no_id=`$SED -n 's/^#define RC_VARUNA_BUILD_ID_\(.*\) ""$/lib\1/p' \
+                   ucx-config/config.h | tr 'A-Z\n' 'a-z '`
+    AS_IF([test -z "$rcv_no_id"],
+          [AC_MSG_RESULT([yes])],
+          [AC_MSG_RESULT([none of $rcv_no_id])
+           RCV_WARN([without a build-id of ${rcv_no_id}in $UCX_LIBDIR the plugin
+                     recognises another build only by the sizes of its structures])])
 ])
 
 

@@ -109,6 +109,81 @@ test_runtime_prefix_is_relative() {
         configure --with-ucx=usr --with-ucx-src="$ucx_src"
 }
 
+# ucx_of_revision REVISION: makes "other", the installed UCX, which says that it was built
+# from this commit
+ucx_of_revision() {
+    local prefix
+    prefix=$(dirname "$(dirname "$(command -v ucx_info)")")
+    mkdir -p other/bin bin
+    ln -sfn "$prefix/include" other/include
+    cat >other/bin/ucx_info <<EOF
+#!/bin/sh
+[ "\$1" = -v ] || exec "$prefix/bin/ucx_info" "\$@"
+"$prefix/bin/ucx_info" -v | sed "s/^\(# Git branch.*revision\).*/\1 $1/"
+EOF
+    # configure finds the libraries by ldd, which wants a program
+    cat >bin/ldd <<EOF
+#!/bin/sh
+exec $(PATH=/usr/bin:/bin command -v ldd) "$prefix/bin/ucx_info"
+EOF
+    chmod +x other/bin/ucx_info bin/ldd
+    export PATH=$PWD/bin:$PATH
+}
+
+# commit_tree: makes the mirrored tree a clone, and prints its commit
+commit_tree() {
+    (cd tree && git init -q && git -c user.name=u -c user.email=u@localhost commit -q \
+        --allow-empty -m tree && git rev-parse HEAD)
+}
+
+test_source_tree_of_another_commit() {
+    local commit
+    mirror_tree
+    commit=$(commit_tree)
+    ucx_of_revision 02432d3
+    fails 1 "tree is of commit ${commit:0:7}, but .* was built from commit 02432d3" \
+        configure --with-ucx="$PWD/other" --with-ucx-src="$PWD/tree"
+    fails 0 "no, commit ${commit:0:7} instead of commit 02432d3" \
+        configure --no-create --with-ucx="$PWD/other" --with-ucx-src="$PWD/tree" \
+        --disable-revision-check
+}
+
+# In a clone, and in a release, which has a configure
+test_source_tree_of_the_commit() {
+    local commit
+    mirror_tree
+    commit=$(commit_tree)
+    ucx_of_revision "${commit:0:7}"
+    fails 0 "is the installed UCX's... yes, commit ${commit:0:7}" \
+        configure --no-create --with-ucx="$PWD/other" --with-ucx-src="$PWD/tree"
+    rm -rf tree/.git
+    rm -f tree/configure
+    printf '       SCM_VERSION=%s\n' "${commit:0:7}" >tree/configure
+    fails 0 "is the installed UCX's... yes, commit ${commit:0:7}" \
+        configure --no-create --with-ucx="$PWD/other" --with-ucx-src="$PWD/tree"
+}
+
+test_unknown_commit_is_a_warning() {
+    mirror_tree
+    rm -f tree/configure
+    ucx_of_revision 02432d3
+    fails 0 'WARNING: .* built from commit 02432d3, .*/tree does not tell what it is' \
+        configure --no-create --with-ucx="$PWD/other" --with-ucx-src="$PWD/tree"
+    ucx_of_revision 0000000
+    fails 0 'WARNING: .*/other/bin/ucx_info. does not tell what it was built from' \
+        configure --no-create --with-ucx="$PWD/other" --with-ucx-src="$PWD/tree"
+}
+
+test_libraries_without_build_ids() {
+    printf '#!/bin/sh\n' >no-readelf
+    chmod +x no-readelf
+    # The cache knows the real one
+    sed -i '/READELF/d' "$scratch/cache"
+    fails 0 'WARNING: without a build-id of libucs libuct libuct_ib ' \
+        configure --no-create --with-ucx-src="$ucx_src" READELF="$PWD/no-readelf"
+    check grep -q '^#define RC_VARUNA_BUILD_ID_UCT ""$' build/ucx-config/config.h
+}
+
 test_source_tree_configured_with_stats() {
     mirror_tree
     { cat "$RCV_BUILD/ucx-config/config.h"; echo "#define ENABLE_STATS 1"; } \
@@ -134,6 +209,7 @@ test_source_tree_configured_alike() {
     cp "$RCV_BUILD/ucx-config/config.h" tree/config.h
     check configure --no-create --with-ucx-src="$PWD/tree" >log
     check cmp build/ucx-config/config.h "$RCV_BUILD/ucx-config/config.h"
+    check grep -q '^#define RC_VARUNA_BUILD_ID_UCT_IB "' build/ucx-config/config.h
 }
 
 test_source_tree_unconfigured_and_read_only() {
