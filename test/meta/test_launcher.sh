@@ -56,6 +56,8 @@ test_refuses_another_ucx() {
     fake_ucx 1 7 5
     fails 125 "built for UCX $major.$minor.$patch, .* finds is 1.7.5" \
         "$run" true
+    fails 125 'finds is 1.7.5' env UCX_RC_VARUNA_UCX_CHECK=version "$run" true
+    fails 0 '' env UCX_RC_VARUNA_UCX_CHECK=off "$run" -p
 }
 
 test_refuses_what_is_no_ucx() {

@@ -127,6 +127,9 @@ test_refuses_another_runtime() {
     count_is 1 "ERROR .*built for UCX $version, .* is of UCX 1\.2\.3" \
         ./components "$plugin"
     count_is 1 '^component tcp$' ./components "$plugin"
+    count_is 0 '^component varuna$' env UCX_RC_VARUNA_UCX_CHECK=version ./components "$plugin"
+    count_is 1 '^component varuna$' env UCX_RC_VARUNA_UCX_CHECK=off ./components "$plugin"
+    count_is 0 'ERROR|WARN' env UCX_RC_VARUNA_UCX_CHECK=off ./components "$plugin"
 }
 
 test_refuses_an_unknown_runtime() {

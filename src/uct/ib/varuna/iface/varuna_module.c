@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Registers the component and the transport with UCX when the library is loaded, by
- * UCX's module loader or by LD_PRELOAD, if UCX has the version that it was built for.
+ * UCX's module loader or by LD_PRELOAD, if UCX is the one that it was built for.
  * Called by the dynamic linker.
  */
 #ifdef HAVE_CONFIG_H
@@ -12,82 +12,15 @@
 #include "varuna_fork.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/ucx/varuna_ucx_check.h>
 
 #include <ucs/debug/log.h>
-#include <ucs/sys/string.h>
 #include <uct/base/uct_iface.h>
-#include <dlfcn.h>
-#include <limits.h>
 #include <string.h>
-
-typedef void (*uct_varuna_get_version_func_t)(unsigned *major, unsigned *minor,
-                                              unsigned *patch);
 
 extern uct_tl_t UCT_TL_NAME(rc_varuna); /* varuna_iface.c */
 
 static int uct_varuna_is_registered = 0;
-
-/*
- * Only libucp reports UCX's version. Use the one that belongs to our libuct, by its
- * path, because a process may contain several UCX.
- */
-static uct_varuna_get_version_func_t
-uct_varuna_find_get_version(const char **libuct_path_p)
-{
-    static const char libuct[] = "libuct";
-    char path[PATH_MAX];
-    const char *name;
-    Dl_info info;
-    void *libucp;
-
-    if (!dladdr((void*)uct_query_components, &info)) {
-        return NULL;
-    }
-
-    *libuct_path_p = info.dli_fname;
-    name           = ucs_basename(info.dli_fname);
-    if (strncmp(name, libuct, sizeof(libuct) - 1)) {
-        return NULL;
-    }
-
-    snprintf(path, sizeof(path), "%.*slibucp%s", (int)(name - info.dli_fname),
-             info.dli_fname, name + sizeof(libuct) - 1);
-    /* It stays loaded: it has registered its options with UCS */
-    libucp = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-    if (libucp == NULL) {
-        return NULL;
-    }
-
-    return (uct_varuna_get_version_func_t)dlsym(libucp, "ucp_get_version");
-}
-
-/* UCX's internal structures differ between versions, so nothing may be registered with
- * another version than the one we were compiled for. */
-static int uct_varuna_check_runtime(void)
-{
-    uct_varuna_get_version_func_t get_version;
-    const char *libuct_path = "libuct";
-    unsigned major, minor, patch;
-
-    get_version = uct_varuna_find_get_version(&libuct_path);
-    if (get_version == NULL) {
-        ucs_error("rc_varuna is not available: it was built for UCX %s, and can't"
-                  " determine the version of %s, because there is no libucp next to it",
-                  UCT_VERNO_STRING, libuct_path);
-        return 0;
-    }
-
-    get_version(&major, &minor, &patch);
-    if ((major != UCT_VERNO_MAJOR) || (minor != UCT_VERNO_MINOR) ||
-        (patch != UCT_VERNO_PATCH)) {
-        ucs_error("rc_varuna is not available: it was built for UCX %s, but %s "
-                  "is of UCX %u.%u.%u. Build rc_varuna for that version",
-                  UCT_VERNO_STRING, libuct_path, major, minor, patch);
-        return 0;
-    }
-
-    return 1;
-}
 
 /* The library may be loaded twice, from different paths. */
 static int uct_varuna_is_loaded_already(void)
@@ -105,7 +38,7 @@ static int uct_varuna_is_loaded_already(void)
 
 UCS_F_CTOR static void uct_varuna_init(void)
 {
-    if (!uct_varuna_check_runtime() || uct_varuna_is_loaded_already()) {
+    if (!uct_varuna_ucx_check() || uct_varuna_is_loaded_already()) {
         return;
     }
 

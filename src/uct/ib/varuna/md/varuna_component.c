@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_ucx_check.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -86,6 +87,10 @@ uct_varuna_query_md_resources(uct_component_t *component UCS_V_UNUSED,
         return uct_md_query_empty_md_resource(resources_p, num_resources_p);
     }
 
+    if (!uct_varuna_ucx_check_ib(ib)) {
+        return uct_md_query_empty_md_resource(resources_p, num_resources_p);
+    }
+
     resource = ucs_calloc(1, sizeof(*resource), "varuna_md_resource");
     if (resource == NULL) {
         ucs_error("failed to allocate a memory domain resource");
@@ -111,6 +116,10 @@ uct_varuna_md_open(uct_component_t *component, const char *md_name,
     status = uct_varuna_inner_component(&ib);
     if (status != UCS_OK) {
         return status;
+    }
+
+    if (!uct_varuna_ucx_check_ib(ib)) {
+        return UCS_ERR_UNSUPPORTED;
     }
 
     status = uct_varuna_md_create(component, ib,

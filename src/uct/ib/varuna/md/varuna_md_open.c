@@ -90,6 +90,16 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      "mode extended cannot be combined with it.",
      ucs_offsetof(uct_varuna_md_config_t, dmabuf), UCS_CONFIG_TYPE_BOOL},
 
+    {"UCX_CHECK", "strict",
+     "What must be equal in the UCX that the plugin finds and in the one that it was\n"
+     "built for, or rc_varuna is not available. It is read from the environment only,\n"
+     "when the plugin is loaded.\n"
+     " - strict  - The version, the build-ids of libucs, libuct and of the libraries\n"
+     "             with InfiniBand, and the sizes of structures.\n"
+     " - version - The version.\n"
+     " - off     - Nothing.",
+     ucs_offsetof(uct_varuna_md_config_t, ucx_check), UCS_CONFIG_TYPE_STRING},
+
     {NULL}
 };
 

@@ -19,6 +19,8 @@ typedef struct uct_varuna_md_config {
     unsigned                   lanes;           /* uct_varuna_lanes_names */
     unsigned                   atomic_mode;
     int                        dmabuf;
+    char                       *ucx_check; /* For UCX's list of options: varuna_ucx_check.c
+                                            * has read it before */
     unsigned long              vqp_links;
 } uct_varuna_md_config_t;
 

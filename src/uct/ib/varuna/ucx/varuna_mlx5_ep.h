@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * UCX's internal headers of rc_mlx5 and dc_mlx5, for the files named varuna_mlx5_*.c only.
+ * UCX's internal headers of rc_mlx5 and dc_mlx5, for the files named varuna_mlx5_*.c, and for
+ * varuna_ucx_check.c.
  */
 #ifndef UCT_VARUNA_MLX5_EP_H_
 #define UCT_VARUNA_MLX5_EP_H_
