@@ -119,7 +119,7 @@ static void uct_varuna_moves_failed(uct_varuna_ctl_t *ctl, unsigned link,
 
     ucs_debug("rc_varuna: %s has another address, which cannot be used yet (%s): trying again "
               "in %.0f s", uct_varuna_link_name(ctl->iface, link), ucs_status_string(status),
-              ucs_time_to_sec(backoff->distance));
+              ucs_time_to_sec(uct_varuna_backoff_distance(backoff)));
 }
 
 static void uct_varuna_moves_succeeded(uct_varuna_ctl_t *ctl, unsigned link)
