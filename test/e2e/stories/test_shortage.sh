@@ -131,6 +131,47 @@ test_client_without_queue_pairs() {
     fabric_down
 }
 
+# The same on lanes of verbs, where RC is connected on the second link at once: it cannot be,
+# and operations wait until the NIC has a queue pair or the first link is back
+test_client_without_queue_pairs_of_verbs() {
+    local since
+    export UCX_RC_VARUNA_LANES=verbs
+    short_up
+    export FT_SHORT=$PWD/short
+    jobs_start FT_SHORT=
+    works
+    short_of qp mlx5_1
+    since=$SECONDS
+    link 1:0 down
+    tell client "run $((++runs)) mixed1 0"
+    comes has_refused qp mlx5_1 2 || fail "nothing was refused"
+    enough_of qp mlx5_1
+    await_answer client $(($(answers client) + 1))
+    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    asked_seldom $since qp mlx5_1
+    quiet client qp mlx5_1
+    jobs_stop
+    fabric_down
+}
+
+# Address handles of DC lanes are refused: the primary carries the traffic
+test_client_without_address_handles() {
+    local since
+    short_up
+    export FT_SHORT=$PWD/short
+    short_of ah mlx5_1
+    since=$SECONDS
+    jobs_start FT_SHORT=
+    works_until has_refused ah mlx5_1
+    works
+    # For control messages and for data
+    asked_seldom $since ah mlx5_1 5
+    enough_of ah mlx5_1
+    works_until has_lines client.log 'DIAG .*mlx5_1:1 gives a.* again, after'
+    jobs_stop
+    fabric_down
+}
+
 # The responder gives its spare queue pairs away, and gets no others
 test_server_without_queue_pairs() {
     local since

@@ -33,6 +33,7 @@
 #define UCT_VARUNA_CTL_H_
 
 #include "varuna_bus.h"
+#include <uct/ib/varuna/core/varuna_backoff.h>
 #include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_clock.h>
 #include <uct/ib/varuna/core/varuna_pace.h>

@@ -12,6 +12,7 @@
 #include "varuna_ctl.h"
 #include "varuna_doubt.h"
 #include "varuna_peer.h"
+#include <uct/ib/varuna/md/varuna_md_short.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
@@ -78,14 +79,24 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
                                            uct_varuna_peer_t *peer,
                                            unsigned link)
 {
+    ucs_time_t now = uct_varuna_ctl_now(ctl);
     uct_varuna_ctl_ep_t *ep;
     ucs_status_t status;
+
+    if (!uct_varuna_backoff_is_due(&peer->no_ctl_ep[link], now)) {
+        return UCS_ERR_UNREACHABLE; /* UCX logs an error at each try */
+    }
 
     status = uct_varuna_ctl_ep_create(ctl, link, peer->links[link].device_addr,
                                       peer->links[link].ctl_addr, &ep);
     if (status == UCS_OK) {
         ep->peer            = peer;
         peer->ctl_eps[link] = ep->inner;
+    }
+
+    if (status != UCS_ERR_UNREACHABLE) {
+        uct_varuna_md_note_handle(ctl->iface->md, ctl->iface->links[link].nic,
+                                  &peer->no_ctl_ep[link], status, now);
     }
 
     return status;

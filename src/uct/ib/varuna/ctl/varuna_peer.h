@@ -8,6 +8,7 @@
 #define UCT_VARUNA_PEER_H_
 
 #include <uct/ib/varuna/core/varuna_alive.h>
+#include <uct/ib/varuna/core/varuna_backoff.h>
 #include <uct/ib/varuna/core/varuna_damp.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
@@ -63,6 +64,7 @@ struct uct_varuna_peer {
     unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
                                               over ctl->queue, no resources */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
+    uct_varuna_backoff_t       no_ctl_ep[UCT_VARUNA_MAX_LINKS]; /* They cannot be made */
     uint32_t                   num_lost[UCT_VARUNA_MAX_LINKS]; /* Atomic: failures of
                                               ctl_eps so far, each with messages */
     uint8_t                    doubtful;  /* Links on which the last message to

@@ -132,7 +132,8 @@ uct_varuna_choice_note(uct_varuna_iface_t *iface, unsigned link, ucs_status_t st
     pthread_mutex_lock(&md->lock);
     level = !uct_varuna_backoff_failed(&nic->no_lanes, status, ucs_get_time()) ?
                     UCS_LOG_LEVEL_DEBUG :
-            (own->no_regions.backoff.failures > 0) ? UCS_LOG_LEVEL_DIAG : UCS_LOG_LEVEL_WARN;
+            (own->shortages[UCT_VARUNA_SHORT_MR].backoff.failures > 0) ?
+                    UCS_LOG_LEVEL_DIAG : UCS_LOG_LEVEL_WARN;
     pthread_mutex_unlock(&md->lock);
     return level;
 }

@@ -13,7 +13,6 @@
 #include <uct/ib/varuna/core/varuna_set.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include <uct/ib/varuna/md/varuna_shortage.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
@@ -62,8 +61,6 @@ typedef struct uct_varuna_lane_iface {
                                             other */
     uint8_t                    overtakes; /* They do */
     unsigned                   num_eps;  /* Of requesters, in DC; their graves too */
-    uct_varuna_shortage_t      shortage; /* Of queue pairs for endpoints, or in DC of address
-                                            handles. Main thread */
     unsigned                   armed;    /* Its next completion raises one of these events.
                                             Owner: varuna_lanes.c */
     ucs_time_t                 dry_at; /* When it was last polled

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_md_dead.h"
+#include "varuna_md_short.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -78,24 +79,6 @@ int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
     return inner->is_dead;
 }
 
-int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic)
-{
-    int may_ask;
-
-    pthread_mutex_lock(&md->lock);
-    may_ask = uct_varuna_shortage_may_ask(&md->nics[nic].no_regions, ucs_get_time());
-    pthread_mutex_unlock(&md->lock);
-    return may_ask;
-}
-
-void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, ucs_status_t status)
-{
-    pthread_mutex_lock(&md->lock);
-    uct_varuna_shortage_note(&md->nics[nic].no_regions, "memory region",
-                             md->nics[nic].md_name, status, ucs_get_time());
-    pthread_mutex_unlock(&md->lock);
-}
-
 ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
 {
     unsigned owner      = uct_varuna_md_inner_owner(md, nic);
@@ -103,7 +86,7 @@ ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
                           uct_varuna_md_make_spare(md, owner);
 
     if ((status != UCS_OK) && !uct_varuna_md_is_nic_dead(md, owner)) {
-        uct_varuna_md_note_answer(md, owner, status);
+        uct_varuna_md_note_answer(md, owner, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
     }
 
     return status;
@@ -117,7 +100,8 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
     uct_varuna_nic_t *inner = &md->nics[nic];
     ucs_status_t status     = UCS_ERR_IO_ERROR;
 
-    if (!inner->is_dead && !is_urgent && !uct_varuna_md_may_ask(md, nic)) {
+    if (!inner->is_dead && !is_urgent &&
+        !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time())) {
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -126,7 +110,7 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
                                            memh_p);
         if (status == UCS_OK) {
             (void)uct_varuna_md_make_spare(md, nic);
-            uct_varuna_md_note_answer(md, nic, UCS_OK);
+            uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, UCS_OK, 0);
             return UCS_OK;
         }
     }
@@ -149,7 +133,7 @@ ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
     }
 
     if ((status != UCS_ERR_NO_RESOURCE) && !uct_varuna_md_is_nic_dead(md, nic)) {
-        uct_varuna_md_note_answer(md, nic, status);
+        uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
     }
 
     if (uct_varuna_md_make_spare(md, nic) != UCS_OK) {

@@ -56,12 +56,6 @@ ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic);
  * then. @return Nonzero if it is. */
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
 
-/** @return Whether a NIC is to be asked for a region now. */
-int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic);
-
-/** It has answered with @a status. */
-void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, ucs_status_t status);
-
 /**
  * Register on one NIC. If that is dead, its spare is returned.
  *

@@ -14,6 +14,14 @@
 /* In UCX_RC_VARUNA_LINKS: all ports that are not named */
 #define UCT_VARUNA_LINKS_ALL         "all"
 
+/* What a NIC may run out of. */
+typedef enum {
+    UCT_VARUNA_SHORT_QP,
+    UCT_VARUNA_SHORT_MR,
+    UCT_VARUNA_SHORT_AH,
+    UCT_VARUNA_SHORT_LAST
+} uct_varuna_short_t;
+
 /* A NIC port with all transports of a set. */
 typedef struct uct_varuna_nic {
     const uct_varuna_set_t     *set;
@@ -34,8 +42,9 @@ typedef struct uct_varuna_nic {
                                              Of the first port of a device */
     uct_varuna_backoff_t       no_lanes;  /* Interfaces cannot be opened on it. Lock of
                                              the memory domain. Owner: varuna_choice.c */
-    uct_varuna_shortage_t      no_regions; /* Of the first port of a device. Lock of the
-                                             memory domain */
+    uct_varuna_shortage_t      shortages[UCT_VARUNA_SHORT_LAST]; /* Of the first port of a
+                                             device. Lock of the memory domain. Owner:
+                                             varuna_md_short.c */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
 } uct_varuna_nic_t;

@@ -10,6 +10,7 @@
 #include "varuna_own.h"
 #include "varuna_md_cmd.h"
 #include "varuna_md_dead.h"
+#include "varuna_md_short.h"
 #include "varuna_own_cmd.h"
 
 #include <ucs/debug/log.h>
@@ -22,7 +23,8 @@ static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t d
 {
     uct_varuna_cmds_t *queue = uct_varuna_md_cmds(md, nic);
 
-    return md->nics[nic].is_dead || !uct_varuna_md_may_ask(md, nic) ||
+    return md->nics[nic].is_dead ||
+           !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
            ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
             uct_varuna_cmds_is_hung(queue));
 }
@@ -55,12 +57,12 @@ static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
                  uct_varuna_own_cmd_wait(cmds[nic], deadline, &own->mrs[nic], &keys[nic]);
         if (status == UCS_OK) {
             *nic_map_p |= UCS_BIT(nic);
-            uct_varuna_md_note_answer(md, nic, status);
+            uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
             continue;
         }
 
         if ((status != UCS_ERR_TIMED_OUT) && !uct_varuna_md_is_nic_dead(md, nic)) {
-            uct_varuna_md_note_answer(md, nic, status);
+            uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
             result = status;
         }
         own->missing |= md->nics[nic].is_dead ? 0 : UCS_BIT(nic);

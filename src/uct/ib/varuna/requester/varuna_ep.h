@@ -11,6 +11,7 @@
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include "varuna_sm_table.h"
+#include <uct/ib/varuna/core/varuna_backoff.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>

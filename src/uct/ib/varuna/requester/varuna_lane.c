@@ -17,6 +17,7 @@
 #include "varuna_limits.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/md/varuna_md_short.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 /* The link which a recovery leaves. Pings may get through where requests do not. So what
@@ -117,35 +118,34 @@ static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
 }
 
 /* DC takes an address handle, which another peer may get nevertheless */
-static uct_varuna_backoff_t *uct_varuna_lane_handle_backoff(uct_varuna_ep_t *ep, unsigned link)
+static uct_varuna_backoff_t *uct_varuna_lane_no_handle(const uct_varuna_ep_t *ep, unsigned link)
 {
     return &uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->no_handle[link];
 }
 
 /* Whether the NIC is to be asked for what a lane takes: UCX logs an error if it has none */
-static int uct_varuna_lane_may_ask(uct_varuna_ep_t *ep, const uct_varuna_lane_iface_t *on,
-                                   ucs_time_t now)
+static int uct_varuna_lane_may_ask(const uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
+                                   unsigned link, ucs_time_t now)
 {
-    return (on->kind == UCT_VARUNA_LANE_DC) ?
-           uct_varuna_backoff_is_due(uct_varuna_lane_handle_backoff(ep, on->link), now) :
-           uct_varuna_shortage_may_ask(&on->shortage, now);
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    return (kind == UCT_VARUNA_LANE_DC) ?
+           uct_varuna_backoff_is_due(uct_varuna_lane_no_handle(ep, link), now) :
+           uct_varuna_md_may_ask(iface->md, iface->links[link].nic, UCT_VARUNA_SHORT_QP, now);
 }
 
-static void uct_varuna_lane_note_answer(uct_varuna_ep_t *ep, uct_varuna_lane_iface_t *on,
-                                        ucs_status_t status, ucs_time_t now)
+static void uct_varuna_lane_note_answer(const uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
+                                        unsigned link, ucs_status_t status, ucs_time_t now)
 {
-    int is_dc = (on->kind == UCT_VARUNA_LANE_DC);
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned nic                    = iface->links[link].nic;
 
-    if (is_dc && (status != UCS_OK)) {
-        (void)uct_varuna_backoff_failed(uct_varuna_lane_handle_backoff(ep, on->link), status,
-                                        now);
-    } else if (is_dc && (uct_varuna_backoff_succeeded(
-                                 uct_varuna_lane_handle_backoff(ep, on->link)) == 0)) {
-        return; /* Others may still get none */
+    if (kind == UCT_VARUNA_LANE_DC) {
+        uct_varuna_md_note_handle(iface->md, nic, uct_varuna_lane_no_handle(ep, link), status,
+                                  now);
+    } else {
+        uct_varuna_md_note_answer(iface->md, nic, UCT_VARUNA_SHORT_QP, status, now);
     }
-
-    uct_varuna_shortage_note(&on->shortage, is_dc ? "address handle" : "queue pair",
-                             uct_varuna_link_name(on->iface, on->link), status, now);
 }
 
 ucs_status_t
@@ -177,12 +177,12 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         params.iface_addr  = far->dc_addr;
     }
 
-    if (!uct_varuna_lane_may_ask(ep, on, now)) {
+    if (!uct_varuna_lane_may_ask(ep, kind, link, now)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
     status = uct_ep_create(&params, &inner);
-    uct_varuna_lane_note_answer(ep, on, status, now);
+    uct_varuna_lane_note_answer(ep, kind, link, status, now);
     if (status != UCS_OK) {
         ucs_debug("ep %p: cannot create a %s lane on %s: %s", ep,
                   uct_varuna_lane_names[kind],

@@ -8,6 +8,7 @@
 
 #include "varuna_limits.h"
 
+#include <uct/ib/varuna/core/varuna_backoff.h>
 #include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
 #include <uct/ib/varuna/core/varuna_plan.h>

@@ -18,6 +18,7 @@
 #ifndef UCT_VARUNA_RESPONDER_H_
 #define UCT_VARUNA_RESPONDER_H_
 
+#include <uct/ib/varuna/core/varuna_backoff.h>
 #include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_numbers.h>

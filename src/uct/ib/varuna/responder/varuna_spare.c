@@ -13,6 +13,7 @@
 #include "varuna_spare.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/md/varuna_md_short.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/assert.h>
@@ -35,21 +36,20 @@ static unsigned uct_varuna_spares_room(const uct_varuna_responder_t *resp)
 static ucs_status_t uct_varuna_spare_create(uct_varuna_responder_t *resp, unsigned link,
                                             uct_ep_h *ep_p)
 {
-    uct_varuna_link_t *own        = &resp->iface->links[link];
-    uct_varuna_lane_iface_t *lane = &own->lanes[own->set->fast];
-    ucs_time_t now                = uct_varuna_ctl_now(resp->ctl);
+    uct_varuna_iface_t *iface = resp->iface;
+    unsigned nic              = iface->links[link].nic;
+    ucs_time_t now            = uct_varuna_ctl_now(resp->ctl);
     uct_ep_params_t params;
     ucs_status_t status;
 
-    if (!uct_varuna_shortage_may_ask(&lane->shortage, now)) {
+    if (!uct_varuna_md_may_ask(iface->md, nic, UCT_VARUNA_SHORT_QP, now)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
     params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
-    params.iface      = lane->inner;
+    params.iface      = uct_varuna_link_rc(&iface->links[link])->inner;
     status            = uct_ep_create(&params, ep_p);
-    uct_varuna_shortage_note(&lane->shortage, "queue pair",
-                             uct_varuna_link_name(resp->iface, link), status, now);
+    uct_varuna_md_note_answer(iface->md, nic, UCT_VARUNA_SHORT_QP, status, now);
     return status;
 }
 

@@ -327,7 +327,7 @@ UCS_TEST_F(test_varuna_md, reg_without_a_short_nic) {
     EXPECT_EQ(UCT_INVALID_RKEY, uct_varuna_rkey_inner((uct_rkey_t)rkey, 1));
     uct_varuna_rkey_release(m_ib.component(), rkey);
     ASSERT_EQ(1u, m_warnings.size());
-    EXPECT_NE(std::string::npos, m_warnings[0].find("mlx5_1 gives no memory region"));
+    EXPECT_NE(std::string::npos, m_warnings[0].find("mlx5_1:1 gives no memory region"));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, during));
 
     m_ib.num_regs = m_ib.fail_reg = 0;
@@ -335,7 +335,7 @@ UCS_TEST_F(test_varuna_md, reg_without_a_short_nic) {
     EXPECT_EQ(2u, m_ib.num_regs) << "it is not asked again so soon";
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, during));
 
-    m_md->nics[1].no_regions.backoff.due = 0; /* Time passes */
+    m_md->nics[1].shortages[UCT_VARUNA_SHORT_MR].backoff.due = 0; /* Time passes */
     ASSERT_UCS_OK(reg(&after));
     EXPECT_NE(m_md->nics[1].spare, uct_varuna_mem_inner(after, 1));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, after));
@@ -373,7 +373,7 @@ UCS_TEST_F(test_varuna_md, reg_without_a_nic_that_has_no_spare) {
     add_many(2);
     open();
     m_md->is_dead = is_dead;
-    m_md->nics[1].no_regions.backoff = {UCS_TIME_INFINITY, 1, UCS_ERR_NO_MEMORY};
+    m_md->nics[1].shortages[UCT_VARUNA_SHORT_MR].backoff = {UCS_TIME_INFINITY, 1, UCS_ERR_NO_MEMORY};
     m_ib.num_regs                    = 0;
     m_ib.fail_reg                    = 3; /* The region and the spare of the first one succeed */
     ASSERT_UCS_OK(reg(&memh));

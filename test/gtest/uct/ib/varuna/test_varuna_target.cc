@@ -179,7 +179,7 @@ UCS_TEST_F(test_varuna_target, memory_that_can_not_be_registered) {
     send_open(bob);
     EXPECT_TRUE(target(bob) == NULL);
     for (unsigned link = 0; link < host->iface()->num_links; ++link) {
-        host->iface()->md->nics[link].no_regions.backoff.due = 0; /* Time passes */
+        host->iface()->md->nics[link].shortages[UCT_VARUNA_SHORT_MR].backoff.due = 0; /* Time passes */
     }
     open(bob);
     EXPECT_TRUE(target(bob) != NULL);
