@@ -130,26 +130,31 @@ static int uct_varuna_hang_is_silent(const uct_varuna_ep_t *ep)
            !uct_varuna_hang_has_witness(ep);
 }
 
-/* The heartbeat may know as much as our own questions */
+/* The heartbeat knows more than we do who have not asked */
 static int uct_varuna_hang_is_peer_silent(const uct_varuna_ep_t *ep)
 {
     uct_varuna_ctl_t *ctl = uct_varuna_ep_iface(ep)->ctl;
-    int is_silent         = uct_varuna_hang_is_silent(ep);
+    int is_silent;
 
-    if (!is_silent) {
-        uct_varuna_ctl_lock(ctl);
-        is_silent = ep->peer->hb.alive.silent;
-        uct_varuna_ctl_unlock(ctl);
+    if (ep->hang.asked_at != 0) {
+        return uct_varuna_hang_is_silent(ep);
     }
 
+    uct_varuna_ctl_lock(ctl);
+    is_silent = ep->peer->hb.alive.silent;
+    uct_varuna_ctl_unlock(ctl);
     return is_silent;
 }
 
 ucs_time_t uct_varuna_hang_silent_since(const uct_varuna_ep_t *ep)
 {
-    return (!uct_varuna_ring_is_empty(&ep->hot.reqs) &&
-            uct_varuna_hang_is_peer_silent(ep)) ? ep->hang.since :
-           uct_varuna_ep_requester(ep)->scan.clock;
+    if (uct_varuna_ring_is_empty(&ep->hot.reqs) || !uct_varuna_hang_is_peer_silent(ep)) {
+        return 0;
+    }
+
+    /* It has answered earlier questions */
+    return ((ep->hang.beats > 0) && (ep->hang.asked_at != 0)) ? ep->hang.asked_clock :
+           ep->hang.since;
 }
 
 /* The peer was asked, and has answered since. Note whether its application calls
@@ -280,7 +285,8 @@ void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
     ucs_time_t timeout        = iface->config.hang_timeout;
     ucs_time_t silence        = uct_varuna_hang_silence(iface);
     ucs_time_t first          = (timeout == 0) ? silence : ucs_min(timeout, silence);
-    ucs_time_t age;
+    ucs_time_t age, asked;
+    int answers;
 
     if (uct_varuna_hang_moves(ep)) {
         uct_varuna_hang_restart(ep);
@@ -293,16 +299,19 @@ void uct_varuna_hang_check(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     uct_varuna_hang_ask(ep, now);
-    if (uct_varuna_hang_answers(ep, ep->lane.link)) {
+    answers = uct_varuna_hang_answers(ep, ep->lane.link);
+    if (answers) {
         uct_varuna_hang_beat(ep);
     }
 
-    if ((age >= silence) && uct_varuna_hang_is_silent(ep) &&
-        ((uct_varuna_requester(iface)->scan.clock - ep->hang.asked_clock) >=
-         (first / 2)) && uct_varuna_hang_is_polled(ep, age, silence, now)) {
+    asked = uct_varuna_requester(iface)->scan.clock - ep->hang.asked_clock;
+    if ((age >= silence) && uct_varuna_hang_is_silent(ep) && (asked >= (first / 2)) &&
+        uct_varuna_hang_is_polled(ep, age, silence, now)) {
         uct_varuna_hang_failed(ep, age, "the peer does not answer at all");
     } else if ((timeout != 0) && (age >= timeout) &&
                uct_varuna_hang_is_polled(ep, age, timeout, now)) {
         uct_varuna_hang_judge(ep, age);
+    } else if (answers && (asked >= (silence / 2))) {
+        ep->hang.asked_at = 0; /* It may have died since */
     }
 }

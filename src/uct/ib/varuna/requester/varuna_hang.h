@@ -16,8 +16,8 @@ void uct_varuna_hang_restart(uct_varuna_ep_t *ep);
 void uct_varuna_hang_new_head(uct_varuna_ep_t *ep);
 
 /** @return Since when the peer has answered nothing, by the clock of the scan: since the
- *  present lane has last completed something, if the peer is silent on all links; otherwise
- *  as of now. */
+ *  present lane has last completed something, if the peer is silent on all links; 0 if
+ *  it is not. */
 ucs_time_t uct_varuna_hang_silent_since(const uct_varuna_ep_t *ep);
 
 /** The endpoint has a lane and unfinished requests. If its queue pair hangs, or the peer is

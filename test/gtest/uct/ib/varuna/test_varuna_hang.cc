@@ -269,7 +269,24 @@ UCS_TEST_F(test_varuna_hang, answer_on_another_link_is_no_silence) {
     answers                            = 2;
     pass(GIVE_UP * 2);
     EXPECT_FALSE(has_failed());
-    EXPECT_EQ(host->requester()->scan.clock, uct_varuna_hang_silent_since(ep));
+    EXPECT_EQ(0u, uct_varuna_hang_silent_since(ep));
+}
+
+/* It has no receive buffers, answers for a while, and dies */
+UCS_TEST_F(test_varuna_hang, peer_dies_after_it_has_answered) {
+    ucs_time_t died;
+
+    host->iface()->config.hang_timeout = ucs_time_from_sec(100 * GIVE_UP);
+    req().type                         = UCT_VARUNA_REQ_AM_ZCOPY;
+    pass(GIVE_UP * 3);
+    EXPECT_FALSE(has_failed());
+    died    = host->requester()->scan.clock;
+    answers = 0;
+    pass(GIVE_UP * 0.4);
+    EXPECT_FALSE(has_failed());
+    pass(GIVE_UP * 0.8);
+    EXPECT_TRUE(has_failed());
+    EXPECT_GE(uct_varuna_hang_silent_since(ep), died - ucs_time_from_sec(GIVE_UP * 0.6));
 }
 
 /* It has no receive buffers while its application computes */
