@@ -65,11 +65,12 @@ grow() {
     fail "$2 is not in the file $1"
 }
 
-# info [VARIABLE=VALUE]...: runs ucx_info with the plugin (or ./plugin), into ./out
+# info [VARIABLE=VALUE]...: runs ucx_info with the plugin (./plugin, if there is one), into
+# ./out
 info() {
     local launcher=("$run")
 
-    [ ! -e plugin.so ] || launcher+=(-l plugin.so)
+    [ ! -d plugin ] || launcher+=(-l "plugin/${plugin##*/}")
     env "$@" "$emu" exec -n "$fabric" 0 -- "${launcher[@]}" ucx_info -d >out.all 2>&1 ||
         fail "ucx_info has failed: $(tail -n 20 out.all)"
     # Newer series of UCX need the kernel's routes, which some kernels do not offer
@@ -182,13 +183,14 @@ test_other_sizes() {
 
 # A plugin that was built for libraries without build-ids: only sizes are left
 test_sizes_decide_without_build_ids() {
-    local lib id
+    local lib id copy=plugin/${plugin##*/}
 
-    cp "$plugin" plugin.so
+    mkdir plugin
+    cp "$plugin" plugin/
     for lib in "${libs[@]}"; do
         id=$(build_id "$ucx_lib/$lib")
-        LC_ALL=C sed -i "s/$id/$(tr '0-9a-f' '\0' <<<"$id" | sed 's/./\\x00/g')/" plugin.so
-        ! grep -q "$id" plugin.so || fail "the plugin still knows $id"
+        LC_ALL=C sed -i "s/$id/$(tr '0-9a-f' '\0' <<<"$id" | sed 's/./\\x00/g')/" "$copy"
+        ! grep -q "$id" "$copy" || fail "the plugin still knows $id"
     done
     fabric_up --hosts 1
     runtime
