@@ -94,7 +94,8 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
         peer->ctl_eps[link] = ep->inner;
     }
 
-    if (status != UCS_ERR_UNREACHABLE) {
+    /* These are not about the NIC: an address, or a message that waits */
+    if ((status != UCS_ERR_UNREACHABLE) && (status != UCS_ERR_NO_RESOURCE)) {
         uct_varuna_md_note_handle(ctl->iface->md, ctl->iface->links[link].nic,
                                   &peer->no_ctl_ep[link], status, now);
     }

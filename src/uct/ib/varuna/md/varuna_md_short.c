@@ -10,6 +10,8 @@
 #include "varuna_md_dead.h"
 #include "varuna_md_short.h"
 
+#include <ucs/sys/math.h>
+
 /* For people, in the singular */
 static const char *uct_varuna_short_names[] = {
     [UCT_VARUNA_SHORT_QP] = "queue pair",
@@ -21,10 +23,11 @@ UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_short_names) ==
                          UCT_VARUNA_SHORT_LAST);
 
 
+/* The ports of a device share it */
 static uct_varuna_shortage_t *
 uct_varuna_md_shortage(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what)
 {
-    return &md->nics[uct_varuna_md_inner_owner(md, nic)].shortages[what];
+    return &md->nics[ucs_min(uct_varuna_md_inner_owner(md, nic), nic)].shortages[what];
 }
 
 int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what,
