@@ -1,7 +1,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED. See LICENSE for terms
 # (BSD-3-Clause). Checks the dependencies of a source tree. Input:
 #   cycle N          the maximum length of a cycle of files
-#   lines N          the maximum length of a file, 600 by default
+#   lines N          the maximum length of a file, 900 by default
 #   upward N         the maximum number of dependencies that point up, 0 by default
 #   layer FOLDER...  folders of one layer, from top to bottom
 #   apart A B        folders A and B, with their subfolders, never use each other
@@ -54,7 +54,7 @@ function visit(module,    i, n, names, next_one, members) {
     }
 }
 
-BEGIN { max_lines = 600 }
+BEGIN { max_lines = 900 }
 
 $1 == "cycle" { max_cycle = $2 }
 $1 == "lines" { max_lines = $2 }

@@ -14,6 +14,7 @@
 #include "varuna_def.h"
 
 #include <ucs/time/time.h>
+#include <stdint.h>
 
 typedef struct uct_varuna_alive_path {
     uint32_t                   seq;        /* Of the newest ping; 0: none yet */
@@ -87,5 +88,43 @@ int uct_varuna_alive_is_silent(const uct_varuna_alive_t *alive, unsigned reach,
 /** Ping number @a seq was answered. @return 0 if there was no such ping. */
 int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,
                           uint32_t seq, ucs_time_t now);
+
+/* --- Diagnosis --- */
+
+/* Whose fault a silent path is, as far as the evidence goes. Pure: the witnesses are
+ * gathered by varuna_witness.c, and the heartbeat logs what follows.
+ *
+ * A witness must be outside: what a process sends to itself, or to others behind the
+ * same port, turns back inside the NIC and proves nothing about the link. */
+
+typedef enum {
+    UCT_VARUNA_FAULT_UNKNOWN,
+    UCT_VARUNA_FAULT_LOCAL,    /* Our port, its cable, or its switch */
+    UCT_VARUNA_FAULT_REMOTE,   /* The peer's port, or the way to it */
+    UCT_VARUNA_FAULT_BOTH,
+    UCT_VARUNA_FAULT_LAST
+} uct_varuna_fault_t;
+
+/* What is known of one link of ours on which one peer is silent. */
+typedef struct uct_varuna_symptoms {
+    uint8_t                    our_port_down;
+    uint8_t                    far_port_down;  /* So the peer says */
+    uint8_t                    inside;         /* The peer is behind our own port */
+    uint8_t                    neighbours_answer; /* Others behind the peer's port */
+    uint8_t                    others_answer;  /* Peers behind third ports */
+    uint8_t                    others_silent;  /* ... that are silent there, too */
+} uct_varuna_symptoms_t;
+
+/** Names for the log: "local fault". */
+extern const char *uct_varuna_fault_names[];
+
+/**
+ * @param [in]  evidence  What is known.
+ * @param [out] why_p     A sentence on what says so.
+ *
+ * @return Whose fault it is.
+ */
+uct_varuna_fault_t uct_varuna_diagnose(const uct_varuna_symptoms_t *evidence,
+                                       const char **why_p);
 
 #endif

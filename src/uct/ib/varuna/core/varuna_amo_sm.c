@@ -8,6 +8,7 @@
 #include "varuna_amo_sm.h"
 
 #include <ucs/debug/assert.h>
+#include <ucs/sys/math.h>
 #include <string.h>
 
 /* --- Actions --- */
@@ -471,4 +472,67 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
         ucs_assertv(0, "state=%u", sm->state);
         break;
     }
+}
+
+/* --- States --- */
+
+/* Facts of the states of an atomic with extended status. */
+
+const char *uct_varuna_amo_state_names[] = {
+    [UCT_VARUNA_AMO_READ]         = "read",
+    [UCT_VARUNA_AMO_OCCUPY]       = "occupy",
+    [UCT_VARUNA_AMO_CONFIRM]      = "confirm",
+    [UCT_VARUNA_AMO_ADVANCE]      = "advance",
+    [UCT_VARUNA_AMO_BODY]         = "body",
+    [UCT_VARUNA_AMO_WHOLE]        = "whole",
+    [UCT_VARUNA_AMO_REREAD]       = "reread",
+    [UCT_VARUNA_AMO_MARK]         = "mark",
+    [UCT_VARUNA_AMO_HELP]         = "help",
+    [UCT_VARUNA_AMO_UNDO]         = "undo",
+    [UCT_VARUNA_AMO_LOST_READ]    = "lost-read",
+    [UCT_VARUNA_AMO_LOST_ABORT]   = "lost-abort",
+    [UCT_VARUNA_AMO_LOST_UNDO]    = "lost-undo",
+    [UCT_VARUNA_AMO_RENEW]        = "renew",
+    [UCT_VARUNA_AMO_FINISHED]     = "finished",
+    [UCT_VARUNA_AMO_LAST]         = NULL
+};
+
+int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm)
+{
+    switch (sm->state) {
+    case UCT_VARUNA_AMO_READ:
+    case UCT_VARUNA_AMO_OCCUPY:
+    case UCT_VARUNA_AMO_BODY:
+    case UCT_VARUNA_AMO_WHOLE:
+    case UCT_VARUNA_AMO_REREAD:
+    case UCT_VARUNA_AMO_MARK:
+    case UCT_VARUNA_AMO_HELP:
+    case UCT_VARUNA_AMO_UNDO:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* --- Back-off --- */
+
+/* How long an atomic waits after lost races. */
+
+#define UCT_VARUNA_AMO_BACKOFF_FREE  2     /* Lost races without a wait */
+#define UCT_VARUNA_AMO_BACKOFF_MIN   1000u /* Maximum of the first wait, nanoseconds */
+#define UCT_VARUNA_AMO_BACKOFF_STEPS 7     /* How often that doubles */
+
+/* Rule 10. Any client may lose two races. After that the maximum doubles, up to the time
+ * that some dozens of clients need for one operation each. */
+unsigned uct_varuna_amo_sm_backoff(const uct_varuna_amo_sm_t *sm,
+                                   uint32_t random)
+{
+    if ((sm->retries <= UCT_VARUNA_AMO_BACKOFF_FREE) ||
+        !uct_varuna_amo_sm_is_free(sm)) {
+        return 0;
+    }
+
+    return 1 + (random % (UCT_VARUNA_AMO_BACKOFF_MIN <<
+                          ucs_min(sm->retries - UCT_VARUNA_AMO_BACKOFF_FREE,
+                                  UCT_VARUNA_AMO_BACKOFF_STEPS)));
 }

@@ -141,6 +141,19 @@ void uct_varuna_amo_sm_done(uct_varuna_amo_sm_t *sm, uint64_t value,
  */
 void uct_varuna_amo_sm_lost(uct_varuna_amo_sm_t *sm);
 
+/* --- Back-off --- */
+
+/* How long an atomic waits before its next access, after it has lost races for its
+ * target (docs/ATOMICS.md, rule 10). */
+
+/**
+ * @param [in] random  A random number.
+ *
+ * @return Nanoseconds to wait before the next action, 0: do not wait.
+ */
+unsigned uct_varuna_amo_sm_backoff(const uct_varuna_amo_sm_t *sm,
+                                   uint32_t random);
+
 #include "varuna_amo_sm.inl"
 
 #endif

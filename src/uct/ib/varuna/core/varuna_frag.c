@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Fragments of messages: cutting, and what one fragment says. varuna_frags.c puts them
+ * Fragments of messages: cutting, and what one fragment says. varuna_frag.c puts them
  * together. See varuna_frag.h.
  */
 #ifdef HAVE_CONFIG_H
@@ -14,6 +14,9 @@
 #include <ucs/debug/assert.h>
 #include <ucs/sys/math.h>
 #include <string.h>
+#include <ucs/datastruct/khash.h>
+#include <ucs/debug/memtrack_int.h>
+#include <stddef.h>
 
 size_t uct_varuna_frag_room(size_t mtu)
 {
@@ -133,4 +136,281 @@ ucs_status_t uct_varuna_frag_check(const uct_varuna_frag_hdr_t *hdr, const void 
     *length_p = hdr->length - sizeof(sum);
     memcpy(&sum, UCS_PTR_BYTE_OFFSET(data, *length_p), sizeof(sum));
     return (sum == uct_varuna_frag_sum(hdr, data, *length_p)) ? UCS_OK : UCS_ERR_IO_ERROR;
+}
+
+/* --- Receiving --- */
+
+/* Putting fragments of messages together.
+ *
+ *     peers: source -> uct_varuna_frag_peer_t --> up to FRAG_MAX_SAME messages
+ *     open:  messages of all sources, oldest first
+ *
+ * A source has a place while one of its messages is incomplete, so a process may have
+ * thousands of peers: memory is limited by what is incomplete at one time. */
+
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_FRAG_MAX <= 32); /* Bits of the map */
+
+typedef struct uct_varuna_frag_peer uct_varuna_frag_peer_t;
+
+typedef struct uct_varuna_frag_msg {
+    ucs_list_link_t            list;
+    uct_varuna_frag_peer_t     *peer;
+    uint64_t                   sender;
+    uint32_t                   number;
+    uint32_t                   map;        /* Fragments that have come */
+    uint16_t                   length;
+    uint16_t                   tile;       /* Size of all fragments but the last */
+    uint8_t                    am_id;
+    uint8_t                    version;
+    char                       data[];
+} uct_varuna_frag_msg_t;
+
+/* A source with incomplete messages */
+struct uct_varuna_frag_peer {
+    uct_varuna_frag_source_t   source;
+    unsigned                   num;
+    uct_varuna_frag_msg_t      *msgs[UCT_VARUNA_FRAG_MAX_SAME]; /* Oldest first */
+};
+
+static inline khint_t uct_varuna_frag_source_hash(uct_varuna_frag_source_t source)
+{
+    static const uct_varuna_secret_key_t key = {.words = {0, 0}};
+
+    return uct_varuna_secret_digest(&key, &source, sizeof(source));
+}
+
+static inline int uct_varuna_frag_source_equal(uct_varuna_frag_source_t a,
+                                               uct_varuna_frag_source_t b)
+{
+    return memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+KHASH_INIT(uct_varuna_frag_peers, uct_varuna_frag_source_t, uct_varuna_frag_peer_t*, 1,
+           uct_varuna_frag_source_hash, uct_varuna_frag_source_equal)
+
+ucs_status_t uct_varuna_frags_init(uct_varuna_frags_t *frags)
+{
+    memset(frags, 0, sizeof(*frags));
+    ucs_list_head_init(&frags->open);
+    frags->peers = kh_init(uct_varuna_frag_peers);
+    return (frags->peers == NULL) ? UCS_ERR_NO_MEMORY : UCS_OK;
+}
+
+static size_t uct_varuna_frag_msg_bytes(size_t length)
+{
+    return sizeof(uct_varuna_frag_msg_t) + sizeof(uct_varuna_frag_peer_t) + length;
+}
+
+static uct_varuna_frag_peer_t *
+uct_varuna_frag_peer_find(uct_varuna_frags_t *frags,
+                          const uct_varuna_frag_source_t *source)
+{
+    khiter_t iter = kh_get(uct_varuna_frag_peers, frags->peers, *source);
+
+    return (iter == kh_end(frags->peers)) ? NULL : kh_val(frags->peers, iter);
+}
+
+static uct_varuna_frag_peer_t *
+uct_varuna_frag_peer_get(uct_varuna_frags_t *frags,
+                         const uct_varuna_frag_source_t *source)
+{
+    uct_varuna_frag_peer_t *peer = uct_varuna_frag_peer_find(frags, source);
+    khiter_t iter;
+    int ret;
+
+    if (peer != NULL) {
+        return peer;
+    }
+
+    peer = ucs_calloc(1, sizeof(*peer), "varuna_frag_peer");
+    if (peer == NULL) {
+        return NULL;
+    }
+
+    iter = kh_put(uct_varuna_frag_peers, frags->peers, *source, &ret);
+    if (ret < 0) {
+        ucs_free(peer);
+        return NULL;
+    }
+
+    peer->source               = *source;
+    kh_val(frags->peers, iter) = peer;
+    return peer;
+}
+
+static void uct_varuna_frag_peer_put(uct_varuna_frags_t *frags,
+                                     uct_varuna_frag_peer_t *peer)
+{
+    if (peer->num == 0) {
+        kh_del(uct_varuna_frag_peers, frags->peers,
+               kh_get(uct_varuna_frag_peers, frags->peers, peer->source));
+        ucs_free(peer);
+    }
+}
+
+/* The message itself stays: the caller uses or releases it */
+static void uct_varuna_frag_msg_remove(uct_varuna_frags_t *frags,
+                                       uct_varuna_frag_msg_t *msg)
+{
+    uct_varuna_frag_peer_t *peer = msg->peer;
+    unsigned i                   = 0;
+
+    while (peer->msgs[i] != msg) {
+        ++i;
+    }
+
+    --peer->num;
+    memmove(&peer->msgs[i], &peer->msgs[i + 1], (peer->num - i) * sizeof(peer->msgs[0]));
+    uct_varuna_frag_peer_put(frags, peer);
+    ucs_list_del(&msg->list);
+    frags->bytes -= uct_varuna_frag_msg_bytes(msg->length);
+}
+
+static void uct_varuna_frag_msg_drop(uct_varuna_frags_t *frags, uct_varuna_frag_msg_t *msg)
+{
+    uct_varuna_frag_msg_remove(frags, msg);
+    ucs_free(msg);
+}
+
+static void uct_varuna_frag_drop_oldest(uct_varuna_frags_t *frags)
+{
+    UCT_VARUNA_STATIC_ASSERT(offsetof(uct_varuna_frag_msg_t, list) == 0);
+
+    /* Not by ucs_list_head(), to which the sanitizers object */
+    uct_varuna_frag_msg_drop(frags, (uct_varuna_frag_msg_t*)frags->open.next);
+}
+
+void uct_varuna_frags_cleanup(uct_varuna_frags_t *frags)
+{
+    while (!ucs_list_is_empty(&frags->open)) {
+        uct_varuna_frag_drop_oldest(frags);
+    }
+
+    ucs_free(frags->done);
+    kh_destroy(uct_varuna_frag_peers, frags->peers);
+}
+
+static uct_varuna_frag_msg_t *
+uct_varuna_frag_msg_find(const uct_varuna_frag_peer_t *peer,
+                         const uct_varuna_frag_hdr_t *hdr)
+{
+    unsigned i;
+
+    for (i = 0; (peer != NULL) && (i < peer->num); ++i) {
+        if ((peer->msgs[i]->sender == hdr->sender) &&
+            (peer->msgs[i]->number == hdr->number)) {
+            return peer->msgs[i];
+        }
+    }
+
+    return NULL;
+}
+
+/* For a new message. If a source has lost its last one, it is forgotten. */
+static void uct_varuna_frag_make_room(uct_varuna_frags_t *frags,
+                                      const uct_varuna_frag_peer_t *peer, size_t length)
+{
+    UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_FRAG_MAX_SAME > 1);
+
+    if ((peer != NULL) && (peer->num == UCT_VARUNA_FRAG_MAX_SAME)) {
+        uct_varuna_frag_msg_drop(frags, peer->msgs[0]);
+    }
+
+    while ((frags->bytes + uct_varuna_frag_msg_bytes(length)) >
+           UCT_VARUNA_FRAG_MAX_BYTES) {
+        uct_varuna_frag_drop_oldest(frags);
+    }
+}
+
+static uct_varuna_frag_msg_t *
+uct_varuna_frag_msg_new(uct_varuna_frags_t *frags, const uct_varuna_frag_source_t *source,
+                        const uct_varuna_frag_hdr_t *hdr)
+{
+    uct_varuna_frag_peer_t *peer;
+    uct_varuna_frag_msg_t *msg;
+
+    msg = ucs_malloc(sizeof(*msg) + hdr->length, "varuna_frag_msg");
+    if (msg == NULL) {
+        return NULL;
+    }
+
+    peer = uct_varuna_frag_peer_get(frags, source);
+    if (peer == NULL) {
+        ucs_free(msg);
+        return NULL;
+    }
+
+    msg->peer               = peer;
+    msg->sender             = hdr->sender;
+    msg->number             = hdr->number;
+    msg->map                = 0;
+    msg->length             = hdr->length;
+    msg->tile               = uct_varuna_frag_tile(hdr);
+    msg->am_id              = hdr->am_id;
+    msg->version            = hdr->version;
+    peer->msgs[peer->num++] = msg;
+    ucs_list_add_tail(&frags->open, &msg->list);
+    frags->bytes           += uct_varuna_frag_msg_bytes(msg->length);
+    return msg;
+}
+
+/* @return The message of a fragment, a new one if it is the first. */
+static uct_varuna_frag_msg_t *
+uct_varuna_frag_msg_get(uct_varuna_frags_t *frags, const uct_varuna_frag_source_t *source,
+                        const uct_varuna_frag_hdr_t *hdr)
+{
+    uct_varuna_frag_peer_t *peer = uct_varuna_frag_peer_find(frags, source);
+    uct_varuna_frag_msg_t *msg   = uct_varuna_frag_msg_find(peer, hdr);
+
+    if (msg != NULL) {
+        return msg;
+    }
+
+    uct_varuna_frag_make_room(frags, peer, hdr->length);
+    return uct_varuna_frag_msg_new(frags, source, hdr);
+}
+
+ucs_status_t uct_varuna_frag_take(uct_varuna_frags_t *frags,
+                                  const uct_varuna_frag_source_t *source,
+                                  const void *datagram, size_t size, uint8_t *am_id_p,
+                                  const void **msg_p, size_t *length_p)
+{
+    const uct_varuna_frag_hdr_t *hdr = datagram;
+    uct_varuna_frag_msg_t *msg;
+
+    if (!uct_varuna_frag_is_valid(hdr, size)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    *am_id_p = hdr->am_id;
+    if (hdr->size == hdr->length) {
+        *msg_p = hdr + 1;
+        return uct_varuna_frag_check(hdr, *msg_p, length_p);
+    }
+
+    msg = uct_varuna_frag_msg_get(frags, source, hdr);
+    if (msg == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    if ((msg->length != hdr->length) || (msg->tile != uct_varuna_frag_tile(hdr)) ||
+        (msg->am_id != hdr->am_id) || (msg->version != hdr->version)) {
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    /* One that has come before changes nothing */
+    if (!(msg->map & UCS_BIT(hdr->index))) {
+        memcpy(msg->data + hdr->offset, hdr + 1, hdr->size);
+        msg->map |= UCS_BIT(hdr->index);
+    }
+
+    if (msg->map != UCS_MASK(ucs_div_round_up(msg->length, msg->tile))) {
+        return UCS_INPROGRESS;
+    }
+
+    uct_varuna_frag_msg_remove(frags, msg);
+    ucs_free(frags->done);
+    frags->done = msg;
+    *msg_p      = msg->data;
+    return uct_varuna_frag_check(hdr, *msg_p, length_p);
 }

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What one fragment says, for varuna_frags.c, which puts them together. See varuna_frag.h.
+ * What one fragment says, for varuna_frag.c, which puts them together. See varuna_frag.h.
  */
 #ifndef UCT_VARUNA_FRAG_PRIV_H_
 #define UCT_VARUNA_FRAG_PRIV_H_

@@ -8,7 +8,7 @@
 #define UCT_VARUNA_WITNESS_H_
 
 #include "varuna_ctl.h"
-#include <uct/ib/varuna/core/varuna_diagnosis.h>
+#include <uct/ib/varuna/core/varuna_alive.h>
 
 #include <ucs/datastruct/khash.h>
 

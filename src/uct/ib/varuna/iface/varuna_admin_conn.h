@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Connections to the socket of rc_varuna_ctl. Called by varuna_admin_sock.c, which
+ * Connections to the socket of rc_varuna_ctl. Called by varuna_admin_conn.c, which
  * listens.
  */
 #ifndef UCT_VARUNA_ADMIN_CONN_H_

@@ -58,7 +58,7 @@ typedef struct uct_varuna_tl_iface {
         int                    timer_fd;      /* Wakes a sleeping application */
         int                    timer_is_set;
         unsigned               fast_wakes;    /* In a row */
-    } wake;                                   /* varuna_wake.c */
+    } wake;                                   /* varuna_event.c */
     uct_varuna_admin_t         admin;         /* Commands from outside */
 } uct_varuna_tl_iface_t;
 

@@ -16,7 +16,7 @@
 #endif
 
 #include "varuna_vfs.h"
-#include <uct/ib/varuna/requester/varuna_ep_table.h>
+#include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Connects an RC endpoint to the peer's, whose address is in CONNECT_REQ or
- * CONNECT_REP. Called by the requester (varuna_swap.c) and by the responder
+ * CONNECT_REP. Called by the requester (varuna_rebuild.c) and by the responder
  * (varuna_connect.c).
  */
 #ifndef UCT_VARUNA_RC_ADDR_H_

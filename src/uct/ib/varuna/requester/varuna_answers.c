@@ -14,7 +14,7 @@
 #include "varuna_farewell.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_opening.h"
-#include "varuna_ep_table.h"
+#include "varuna_eps.h"
 #include "varuna_verdict.h"
 #include "varuna_stale.h"
 #include "varuna_rebuild.h"

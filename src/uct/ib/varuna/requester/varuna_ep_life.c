@@ -13,13 +13,12 @@
 #include <uct/ib/varuna/md/varuna_component.h>
 #include "varuna_compare.h"
 #include "varuna_completion.h"
-#include "varuna_ep_table.h"
+#include "varuna_eps.h"
 #include "varuna_farewell.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_sm.h"
 #include "varuna_stat.h"
 #include "varuna_ring.h"

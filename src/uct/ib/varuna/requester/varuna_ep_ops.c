@@ -4,7 +4,7 @@
  * UCT operations of the endpoint. Each saves a request, posts it on the active
  * lane, and queues it until the lane or the recovery finishes it. A new endpoint
  * takes requests before it has a lane, and one that changes its lane as planned does
- * so too. Where events are used, most messages are not taken then (varuna_start.c).
+ * so too. Where events are used, most messages are not taken then (varuna_post.c).
  * While it recovers it takes none, and the caller's own pending queue holds them.
  */
 #ifdef HAVE_CONFIG_H

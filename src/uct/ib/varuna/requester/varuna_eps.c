@@ -18,6 +18,7 @@
 #include "varuna_ring.h"
 #include "varuna_sm.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <ucs/vfs/base/vfs_obj.h>
 
 #define UCT_VARUNA_MAX_STEPS         64   /* of endpoints, in one progress call */
 
@@ -215,3 +216,50 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_requester_t)
 }
 
 UCS_CLASS_DEFINE(uct_varuna_requester_t, uct_varuna_iface_t);
+
+/* --- The table of endpoints --- */
+
+/* The endpoints of an interface by their ids. */
+
+/* An id is a slot of uct_varuna_requester(iface)->eps and a salt, so that a late answer to a destroyed
+ * endpoint does not reach its slot's next owner. */
+#define UCT_VARUNA_EP_SLOT_BITS      20
+
+uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id)
+{
+    void *ptr;
+
+    if (!ucs_ptr_array_lookup(&uct_varuna_requester(iface)->eps, id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS),
+                              ptr)) {
+        return NULL;
+    }
+
+    return (((uct_varuna_ep_t*)ptr)->id == id) ? ptr : NULL;
+}
+
+ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned slot;
+
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
+    slot = ucs_ptr_array_insert(&uct_varuna_requester(iface)->eps, ep);
+    if (slot > UCS_MASK(UCT_VARUNA_EP_SLOT_BITS)) {
+        ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps, slot);
+        status = UCS_ERR_EXCEEDS_LIMIT;
+    } else {
+        ep->id = slot | (uct_varuna_requester(iface)->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+    }
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
+    return status;
+}
+
+void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+{
+    pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
+    ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps,
+                         ep->id & UCS_MASK(UCT_VARUNA_EP_SLOT_BITS));
+    pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
+    /* UCX has done this before it called us, but it may have been listed since */
+    ucs_vfs_obj_remove(ep);
+}

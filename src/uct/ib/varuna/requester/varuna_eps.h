@@ -8,6 +8,7 @@
 #define UCT_VARUNA_EPS_H_
 
 #include "varuna_requester.h"
+#include "varuna_ep.h"
 
 /** Create the pools of requests and buffers. The lanes are open, their attributes are
  *  known. */
@@ -30,5 +31,19 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
 
 /** As uct_iface_fence(). */
 ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags);
+
+/* --- The table of endpoints --- */
+
+/* The endpoints of an interface by their ids. Main thread, but the lock of the table
+ * covers changes, for other readers. */
+
+/** @return The endpoint with this vQP id, NULL if it is gone. */
+uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id);
+
+/** Give the endpoint an id by which it is found. */
+ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+
+/** No thread finds it any more. */
+void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
 
 #endif

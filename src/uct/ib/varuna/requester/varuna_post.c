@@ -13,6 +13,7 @@
 #include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_post.inl"
+#include "varuna.inl"
 
 static ucs_status_t
 uct_varuna_req_post_put_short(uct_varuna_req_t *req, uct_completion_t *comp)
@@ -292,6 +293,140 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
             ep->hot.gate = 1;
             uct_varuna_ep_add_work(ep);
         }
+    }
+
+    return UCS_OK;
+}
+
+/* --- New requests --- */
+
+/* New requests for which the gate is closed: they are refused, queued, posted with a
+ * fence, on DC, or by UCX. Called by the hot path (varuna.inl). */
+
+/* Whether requests were taken that are not posted. The states in which they are last for
+ * milliseconds, and there are few. */
+static int uct_varuna_ep_has_waiting(const uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        if (!(req->flags & (UCT_VARUNA_REQ_FLAG_POSTED | UCT_VARUNA_REQ_FLAG_DONE))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* Applications do not flush after messages. One that sends a message without a completion
+ * and waits for events may not call progress until an event comes. So such a message is
+ * taken only when the NIC takes it. There are two exceptions:
+ * - An am_bcopy on a new endpoint: UCP sends its messages of the wire-up in this way, and
+ *   expects a transport that connects to interfaces to take the first one. It progresses
+ *   until they are answered.
+ * - During a planned change of the lane, a message that follows a request which waits:
+ *   the application has to progress for that one. */
+static int
+uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
+                           uct_varuna_req_type_t type,
+                           const uct_completion_t *comp)
+{
+    if (!uct_varuna_req_is_message(type) || (comp != NULL) ||
+        !uct_varuna_requester(iface)->uses_events) {
+        return 0;
+    }
+
+    switch (ep->hot.state) {
+    case UCT_VARUNA_EP_OPENING:
+        return type != UCT_VARUNA_REQ_AM_BCOPY;
+    case UCT_VARUNA_EP_SWAP:
+    case UCT_VARUNA_EP_BACKLOG:
+        return !uct_varuna_ep_has_waiting(ep);
+    default:
+        return 1;
+    }
+}
+
+/* Whether the old lane still takes a request although the read that ends it was posted:
+ * that read is for writes, and a message writes no memory that another lane may write.
+ * So no message is refused because of a planned change: UCP, to send it later, would need
+ * the peer's progress. Their number is limited, or the lane would never be empty. */
+static int
+uct_varuna_req_precedes_swap(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
+                             uct_varuna_req_type_t type, const uct_completion_t *comp)
+{
+    return (ep->hot.state == UCT_VARUNA_EP_SWAP) && (ep->next.swap_posts > 0) &&
+           (ep->next.swap_posts < UCT_VARUNA_MAX_WAITING) &&
+           uct_varuna_req_is_message(type) && (comp == NULL) && (ep->hot.num_amos == 0) &&
+           !uct_varuna_ep_is_fenced(iface, ep) &&
+           !uct_varuna_ep_lane_is_stale(iface, ep) && !uct_varuna_ep_has_waiting(ep);
+}
+
+uct_varuna_req_t *
+uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                        uct_varuna_req_type_t type, uct_completion_t *comp)
+{
+    uct_varuna_post_t why = UCT_VARUNA_POST_OK;
+    uct_varuna_req_t *req;
+
+    if (!uct_varuna_req_precedes_swap(iface, ep, type, comp)) {
+        why = uct_varuna_ep_can_post(iface, ep,
+                                     uct_varuna_req_is_sent_now(iface, ep, type, comp));
+    }
+
+    if ((why != UCT_VARUNA_POST_OK) || uct_varuna_ep_has_pending(ep)) {
+        uct_varuna_ep_raise_post(ep, why);
+        /* What fills the ring may have been posted silently */
+        if (ep->hot.silent > 0) {
+            uct_varuna_ep_signal(ep);
+        }
+        return NULL;
+    }
+
+    if (uct_varuna_ring_open(ep, 0) != UCS_OK) {
+        return NULL;
+    }
+
+    uct_varuna_gate_update(iface, ep);
+    req = ep->hot.reqs.head;
+    uct_varuna_req_init(ep, req, type, comp);
+    if (uct_varuna_ep_is_fenced(iface, ep)) {
+        req->flags |= UCT_VARUNA_REQ_FLAG_FENCE;
+    }
+
+    return req;
+}
+
+ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                                       uct_varuna_req_t *req)
+{
+    int precedes = uct_varuna_req_precedes_swap(iface, ep,
+                                                (uct_varuna_req_type_t)req->type,
+                                                req->user_comp);
+    ucs_status_t status = UCS_OK;
+
+    if (precedes || (ep->hot.state == UCT_VARUNA_EP_ACTIVE)) {
+        status = uct_varuna_req_post(req, 0);
+    }
+
+    if (status != UCS_OK) {
+        uct_varuna_req_release(req);
+        status = (ep->hot.state == UCT_VARUNA_EP_ACTIVE) ? status :
+                 UCS_ERR_NO_RESOURCE;
+        uct_varuna_ep_count_refused(ep, status);
+        return status;
+    }
+
+    if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
+        ep->hot.fence_next = 0;
+        ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
+    }
+
+    uct_varuna_req_push(iface, ep, req, (uct_varuna_req_type_t)req->type);
+    ++ep->stats.posted;
+    ep->next.swap_posts += precedes;
+    if (ep->hot.silent >= UCT_VARUNA_SIGNAL_PERIOD) {
+        uct_varuna_ep_signal(ep);
     }
 
     return UCS_OK;

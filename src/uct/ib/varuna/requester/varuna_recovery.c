@@ -3,7 +3,7 @@
  *
  * Moves a vQP from a failed lane to another one: the steps of the states DRAIN and
  * REPEAT, and those that post. FENCE, which decides on each request, is in
- * varuna_verdict.c, planned changes in varuna_swap.c. The protocol is in
+ * varuna_verdict.c, planned changes in varuna_rebuild.c. The protocol is in
  * docs/RECOVERY.md.
  */
 #ifdef HAVE_CONFIG_H

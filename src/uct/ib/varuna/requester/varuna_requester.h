@@ -36,7 +36,7 @@ typedef struct uct_varuna_requester_peer {
     unsigned                   asking;        /* Endpoints which ask and are not
                                                  answered. Owner: varuna_ep_ctl.c */
     unsigned                   connecting;    /* Endpoints whose CONNECT_REQ is not
-                                                 answered. Owner: varuna_swap.c */
+                                                 answered. Owner: varuna_rebuild.c */
     unsigned                   no_psn;        /* Links over which its NIC does not
                                                  report PSNs. Owner: varuna_verdict.c */
     uct_varuna_backoff_t       no_handle[UCT_VARUNA_MAX_LINKS]; /* For DC lanes. Owner:

@@ -16,9 +16,8 @@
 #include "varuna_opening.h"
 #include "varuna_outage.h"
 #include "varuna_recovery.h"
-#include "varuna_resend.h"
 #include "varuna_stat.h"
-#include "varuna_swap.h"
+#include "varuna_rebuild.h"
 #include "varuna_verdict.h"
 
 #include <ucs/debug/log.h>

@@ -14,7 +14,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep_event.h"
-#include "varuna_ep_table.h"
+#include "varuna_eps.h"
 #include "varuna_farewell.h"
 
 #include <ucs/debug/log.h>

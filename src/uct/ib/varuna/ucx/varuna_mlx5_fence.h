@@ -20,6 +20,7 @@
 
 #include <ucs/time/time_def.h>
 #include <uct/api/uct.h>
+#include <uct/ib/base/ib_device.h>
 
 /**
  * Wait until a queue pair in ERR has taken its last buffer from its shared receive queue
@@ -44,5 +45,24 @@ ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep);
 /** Move a queue pair from RESET to INIT, from where UCX can move it to ERR, and settle
  *  UCX's accounts of what was posted in RESET. Main thread. */
 void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep);
+
+/* --- LAST_WQE_REACHED --- */
+
+/* The event LAST_WQE_REACHED of a queue pair, which UCX counts for each device. */
+
+/**
+ * Wait for the event. Any thread.
+ *
+ * @param [in] channel_fd  Where the event may come besides the device's file; -1: nowhere.
+ * @param [in] deadline    Until when to wait, if it has not come.
+ *
+ * @return UCS_OK, or UCS_ERR_TIMED_OUT.
+ */
+ucs_status_t uct_varuna_last_wqe_wait(uct_ib_device_t *dev, uint32_t qp_num,
+                                      int channel_fd, ucs_time_t deadline);
+
+/** The next ERR raises the event again, for which UCX waits before it destroys the queue
+ *  pair. It does not expect one that comes after it has waited. */
+void uct_varuna_last_wqe_forget(uct_ib_device_t *dev, uint32_t qp_num);
 
 #endif

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The UD queue pair of a bus, with its buffers. See varuna_ud.h. The lock of the control
- * plane protects it. varuna_ud_qp.c creates it, varuna_ud_start.c starts it, also after a
+ * plane protects it. varuna_ud.c creates it, varuna_ud_msg.c starts it, also after a
  * failure, and varuna_ud_msg.c sends and receives.
  */
 #ifndef UCT_VARUNA_UD_QP_H_

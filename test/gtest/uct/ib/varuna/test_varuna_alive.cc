@@ -7,7 +7,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_alive.h>
-#include <uct/ib/varuna/core/varuna_diagnosis.h>
 #include <uct/ib/varuna/core/varuna_pace.h>
 }
 

@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/md/varuna_md_share.h>
-#include <uct/ib/varuna/responder/proxy/varuna_cpu_op.h>
+#include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
 #include <uct/ib/varuna/responder/proxy/varuna_fault.h>
 }
 

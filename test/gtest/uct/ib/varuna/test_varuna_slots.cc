@@ -7,7 +7,6 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_amo_backoff.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_slots.h>
 }

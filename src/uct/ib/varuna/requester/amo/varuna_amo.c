@@ -18,7 +18,7 @@
 #include "varuna_amo.h"
 #include "varuna_amo_pair.inl"
 #include "varuna_amo_priv.h"
-#include <uct/ib/varuna/core/varuna_amo_backoff.h>
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>

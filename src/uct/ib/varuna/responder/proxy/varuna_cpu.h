@@ -9,6 +9,7 @@
 #define UCT_VARUNA_CPU_H_
 
 #include <uct/ib/varuna/core/varuna_amo_kept.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 /** What is kept for a requester; a part of its target. */
 typedef struct uct_varuna_cpu_client {
@@ -30,5 +31,20 @@ void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
                             uct_varuna_cpu_client_t *client, unsigned link,
                             const uct_varuna_ctl_hdr_t *hdr,
                             const uct_varuna_ctl_atomic_req_t *req);
+
+/* --- Operations --- */
+
+/* One atomic by this process's CPU: coherent with its other threads, with other processes that map
+ * the memory, and with UCX's transports over shared memory. */
+
+/**
+ * Execute @a op, after uct_varuna_fault_init().
+ *
+ * @param [out] value_p  The word's previous value; 4 bytes are extended by zeros.
+ *
+ * @return UCS_ERR_INVALID_ADDR if the memory is not there, or cannot be written.
+ */
+ucs_status_t uct_varuna_cpu_op(const uct_varuna_ctl_atomic_op_t *op,
+                               uint64_t *value_p);
 
 #endif

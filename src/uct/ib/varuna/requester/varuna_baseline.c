@@ -9,7 +9,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_resend.h"
+#include "varuna_baseline.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_lane.h"
 #include "varuna_req.h"
