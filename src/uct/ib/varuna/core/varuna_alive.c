@@ -170,9 +170,7 @@ int uct_varuna_alive_pong(uct_varuna_alive_t *alive, unsigned link,
     return 1;
 }
 
-/* --- Diagnosis --- */
-
-/* Judges the evidence on a silent path. */
+/* --- Diagnosis: the evidence on a silent path --- */
 
 const char *uct_varuna_fault_names[] = {
     [UCT_VARUNA_FAULT_UNKNOWN] = "unknown fault",

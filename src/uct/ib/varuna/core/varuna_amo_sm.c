@@ -516,8 +516,6 @@ int uct_varuna_amo_sm_is_free(const uct_varuna_amo_sm_t *sm)
 
 /* --- Back-off --- */
 
-/* How long an atomic waits after lost races. */
-
 #define UCT_VARUNA_AMO_BACKOFF_FREE  2     /* Lost races without a wait */
 #define UCT_VARUNA_AMO_BACKOFF_MIN   1000u /* Maximum of the first wait, nanoseconds */
 #define UCT_VARUNA_AMO_BACKOFF_STEPS 7     /* How often that doubles */

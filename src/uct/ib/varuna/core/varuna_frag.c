@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Fragments of messages: cutting, and what one fragment says. varuna_frag.c puts them
- * together. See varuna_frag.h.
+ * Fragments of messages: cutting, and putting them together. See varuna_frag.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -138,10 +137,9 @@ ucs_status_t uct_varuna_frag_check(const uct_varuna_frag_hdr_t *hdr, const void 
     return (sum == uct_varuna_frag_sum(hdr, data, *length_p)) ? UCS_OK : UCS_ERR_IO_ERROR;
 }
 
-/* --- Receiving --- */
+/* --- Putting fragments together --- */
 
-/* Putting fragments of messages together.
- *
+/*
  *     peers: source -> uct_varuna_frag_peer_t --> up to FRAG_MAX_SAME messages
  *     open:  messages of all sources, oldest first
  *

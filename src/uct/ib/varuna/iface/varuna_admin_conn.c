@@ -355,8 +355,7 @@ void uct_varuna_admin_conns_forked(void)
 
 /* --- The socket --- */
 
-/* The socket for rc_varuna_ctl, in a directory that only its user can enter.
- * varuna_admin_conn.c serves its connections.
+/* It is in a directory that only its user can enter.
  *
  * Processes with the same pid may share the directory (containers), so the name of a socket
  * contains a random number as well. A socket gets its name when it listens: whoever cannot

@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Connections to the socket of rc_varuna_ctl. Called by varuna_admin_conn.c, which
- * listens.
+ * The socket of rc_varuna_ctl, and its connections.
  */
 #ifndef UCT_VARUNA_ADMIN_CONN_H_
 #define UCT_VARUNA_ADMIN_CONN_H_

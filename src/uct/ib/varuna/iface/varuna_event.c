@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The event descriptor of the interface: one epoll set, which is itself readable, for
- * the lanes, the control plane and the timer of varuna_event.c. Called by UCT.
+ * the lanes, the control plane and a timer. Called by UCT.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -88,9 +88,7 @@ ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_tl_iface_t *iface)
     return status;
 }
 
-/* --- The timer --- */
-
-/* The timer that wakes a sleeping application. */
+/* --- The timer that wakes a sleeping application --- */
 
 /* How often a sleeping application is woken while an endpoint recovers: at first, and
  * after some times */

@@ -421,7 +421,7 @@ UCT_TL_DEFINE_ENTRY(&uct_varuna_component, rc_varuna, uct_varuna_query_devices,
 
 /* What the transport offers: the minimum over its lanes, less our header, and less
  * what cannot be guarded; and how fast it is: as the link in use, plus our own work.
- * Called by varuna_iface.c when it has opened the lanes, and by whoever asks. */
+ * Set when the lanes are open. */
 
 /*
  * What our work takes: to save and number a request, and to write the log entry of

@@ -29,10 +29,6 @@ uct_varuna_ep_baseline(const uct_varuna_ep_t *ep)
     return uct_varuna_ep_requester(ep)->baseline;
 }
 
-/* --- Resending --- */
-
-/* The table of baselines. */
-
 /** @return The baseline of this mode, NULL if it is none. */
 const uct_varuna_baseline_t *uct_varuna_baseline(uct_varuna_recovery_mode_t mode);
 

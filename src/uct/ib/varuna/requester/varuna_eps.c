@@ -217,9 +217,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_requester_t)
 
 UCS_CLASS_DEFINE(uct_varuna_requester_t, uct_varuna_iface_t);
 
-/* --- The table of endpoints --- */
-
-/* The endpoints of an interface by their ids. */
+/* --- The table of endpoints, by their ids --- */
 
 /* An id is a slot of uct_varuna_requester(iface)->eps and a salt, so that a late answer to a destroyed
  * endpoint does not reach its slot's next owner. */

@@ -32,9 +32,9 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
 /** As uct_iface_fence(). */
 ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags);
 
-/* --- The table of endpoints --- */
+/* --- The table of endpoints, by their ids --- */
 
-/* The endpoints of an interface by their ids. Main thread, but the lock of the table
+/* Main thread, but the lock of the table
  * covers changes, for other readers. */
 
 /** @return The endpoint with this vQP id, NULL if it is gone. */

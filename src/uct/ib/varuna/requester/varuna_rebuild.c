@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Connects RC in the background, on the present link, or on a better one. When it is
- * connected, the vQP changes to it as planned (varuna_rebuild.c).
+ * connected, the vQP changes to it: a planned change, below.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -506,10 +506,8 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_pace_spent(&uct_varuna_requester(iface)->rebuild_pace, ucs_get_time() - now);
 }
 
-/* --- Planned changes of the lane --- */
-
-/* Planned changes of the lane: from DC to RC, and back to a better link. Failures are
- * left to varuna_recovery.c. */
+/* --- Planned changes of the lane: from DC to RC, and back to a better link. Failures are
+ * left to varuna_recovery.c --- */
 
 /*
  * The last request on the old lane is a read of the peer's memory. When its data has

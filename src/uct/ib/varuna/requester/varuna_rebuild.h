@@ -65,8 +65,6 @@ int uct_varuna_ep_is_next_stale(const uct_varuna_ep_t *ep);
 
 /* --- Planned changes of the lane --- */
 
-/* Planned changes of the lane. Main thread only. */
-
 /** State SWAP. @return nonzero to be called again. */
 int uct_varuna_ep_step_swap(uct_varuna_ep_t *ep, ucs_time_t now);
 

@@ -255,9 +255,7 @@ ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events)
     return status;
 }
 
-/* --- Doorbells that are held --- */
-
-/* Two work requests with one doorbell, posted by UCX's functions. */
+/* --- Two work requests with one doorbell, posted by UCX's functions --- */
 
 /* The register's stand-in is in DB mode: one 8-byte store to wherever it points.
  * BlueFlame would copy the second WQE alone, which is not the next in line. */

@@ -185,8 +185,6 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
 
 /* --- LAST_WQE_REACHED --- */
 
-/* Waits for LAST_WQE_REACHED. */
-
 /* While UCX's thread reads the event: nanoseconds between two looks */
 #define UCT_VARUNA_LAST_WQE_POLL     20000
 

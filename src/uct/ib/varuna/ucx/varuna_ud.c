@@ -1,8 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The interface of the bus: its operations, and sending. The queue pair is in
- * varuna_ud.c. See varuna_ud.h.
+ * The interface of the bus: its operations, sending, and its queue pair. See varuna_ud.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -366,8 +365,7 @@ ucs_status_t uct_varuna_ud_open(uct_iface_h data, uct_worker_h worker,
 
 /* --- The queue pair --- */
 
-/* The UD queue pair of a bus.
- *
+/*
  *     buffers:  send 0, send 1, ...                  a message, and the headers of its
  *                                                    fragments
  *               receive 0, receive 1, ...            GRH, fragment

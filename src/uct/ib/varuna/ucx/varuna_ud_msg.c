@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Messages of the UD queue pair of a bus: posting and polling. See varuna_ud_qp.h.
+ * Messages of the UD queue pair of a bus: posting and polling; starting the queue pair, also
+ * after a failure, and its events. See varuna_ud_qp.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -212,10 +213,7 @@ unsigned uct_varuna_ud_qp_progress(uct_varuna_ud_qp_t *qp,
 
 /* --- Starting --- */
 
-/* The UD queue pair of a bus: starting it, also after a failure, and its events. See
- * varuna_ud_qp.h.
- *
- * A queue pair that has failed is started again. In SQE, where only sends are refused, that
+/* A queue pair that has failed is started again. In SQE, where only sends are refused, that
  * takes one command. The kernel's soft-RoCE enters ERR instead, from which only RESET
  * leads: what was sent, received or posted until then is lost, and its senders repeat it. */
 

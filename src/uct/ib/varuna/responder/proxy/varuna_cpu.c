@@ -165,9 +165,7 @@ void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
                          (body.rep.count * sizeof(*body.results)));
 }
 
-/* --- Operations --- */
-
-/* One atomic by the CPU. */
+/* --- One atomic --- */
 
 typedef struct uct_varuna_cpu_run {
     uct_varuna_ctl_atomic_op_t op;

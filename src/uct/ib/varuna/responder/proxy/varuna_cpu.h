@@ -32,9 +32,9 @@ void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
                             const uct_varuna_ctl_hdr_t *hdr,
                             const uct_varuna_ctl_atomic_req_t *req);
 
-/* --- Operations --- */
+/* --- One atomic --- */
 
-/* One atomic by this process's CPU: coherent with its other threads, with other processes that map
+/* It is executed by this process's CPU: coherent with its other threads, with other processes that map
  * the memory, and with UCX's transports over shared memory. */
 
 /**
