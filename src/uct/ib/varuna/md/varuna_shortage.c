@@ -39,6 +39,7 @@ void uct_varuna_shortage_note(uct_varuna_shortage_t *shortage, const char *what,
 
     failures = uct_varuna_backoff_succeeded(&shortage->backoff);
     if (failures > 0) {
-        ucs_diag("rc_varuna: %s gives a %s again, after %u refusals", where, what, failures);
+        ucs_diag("rc_varuna: %s gives %s %s again, after %u refusals", where,
+                 (what[0] == 'a') ? "an" : "a", what, failures);
     }
 }
