@@ -26,7 +26,8 @@ static ucs_status_t uct_varuna_md_end_run(uct_varuna_cmd_t *cmd)
 {
     uct_varuna_md_end_t *end = ucs_derived_of(cmd, uct_varuna_md_end_t);
 
-    if (end->is_dead(end->inner)) {
+    /* It may have been asked once more by a thread that had seen no failure yet */
+    if ((end->failed_at == 0) && end->is_dead(end->inner)) {
         __atomic_store_n(&end->failed_at, ucs_get_time(), __ATOMIC_RELEASE);
     }
 
