@@ -35,7 +35,7 @@ static const char *uct_varuna_log_names[] = {
 };
 
 ucs_config_field_t uct_varuna_iface_config_table[] = {
-  {"", "ALLOC=heap", NULL,
+  {"", "ALLOC=heap;FAILURE=warn", NULL,
    ucs_offsetof(uct_varuna_iface_config_t, super),
    UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
 

@@ -84,22 +84,24 @@ uct_varuna_outage_new(uct_varuna_requester_t *requester, const char *text, int i
     return line;
 }
 
-static void uct_varuna_outage_print(const uct_varuna_outage_t *line)
+static void uct_varuna_outage_print(const uct_varuna_requester_t *requester,
+                                    const uct_varuna_outage_t *line)
 {
-    char others[32] = "";
+    ucs_log_level_t level = requester->super.super.config.failure_level;
+    char others[32]       = "";
 
     if (line->num_peers > 1) {
         ucs_snprintf_safe(others, sizeof(others), " and %u more", line->num_peers - 1);
     }
 
     if (line->is_end) {
-        ucs_warn("rc_varuna: %u endpoint%s to peer 0x%lx%s fail%s, after %.1f s without an "
-                 "answer: %s", line->num_eps, (line->num_eps == 1) ? "" : "s", line->uuid,
+        ucs_log(level, "rc_varuna: %u endpoint%s to peer 0x%lx%s fail%s, after %.1f s without an "
+                "answer: %s", line->num_eps, (line->num_eps == 1) ? "" : "s", line->uuid,
                  others, (line->num_eps == 1) ? "s" : "", ucs_time_to_sec(line->age),
                  line->text);
     } else {
-        ucs_warn("rc_varuna: no link to peer 0x%lx%s for %.1f s: %s", line->uuid, others,
-                 ucs_time_to_sec(line->age), line->text);
+        ucs_log(level, "rc_varuna: no link to peer 0x%lx%s for %.1f s: %s", line->uuid, others,
+                ucs_time_to_sec(line->age), line->text);
     }
 }
 
@@ -115,7 +117,7 @@ static int uct_varuna_outage_step(uct_varuna_requester_t *requester,
         return 1;
     }
 
-    uct_varuna_outage_print(line);
+    uct_varuna_outage_print(requester, line);
     line->num_peers = 0;
     line->num_eps   = 0;
     line->number    = ++requester->outage.number;

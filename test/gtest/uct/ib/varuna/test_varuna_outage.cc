@@ -16,6 +16,7 @@ protected:
     virtual void init()
     {
         test_varuna_recovery::init();
+        host->iface()->super.config.failure_level = UCS_LOG_LEVEL_WARN;
         lines.reset(new log_lines());
     }
 
