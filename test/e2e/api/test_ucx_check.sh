@@ -219,7 +219,7 @@ test_other_values_count_as_strict() {
     [ "$(lines "$message")" -eq 1 ] || fail "no message: $(grep -v '^#' out)"
 }
 
-# Nothing is said, or done, on hosts without NICs; there libuct_ib is not used
+# On hosts without NICs libuct_ib is not used: no check, no message
 test_another_build_without_a_nic() {
     [ -z "$(ucx_info -d | grep rc_verbs)" ] || return 0 # this machine has one
     runtime

@@ -29,7 +29,7 @@ typedef struct uct_varuna_cabling_pairs {
  * Or the path MTUs differ.
  *
  * @param [in] pairs   All links of the peer that are known.
- * @param [in] parsed  The peer's full address; of a short one nothing is said.
+ * @param [in] parsed  The peer's full address. A short one has no names, and is ignored.
  *
  * @return Links that have DC, which does not work between these MTUs.
  */

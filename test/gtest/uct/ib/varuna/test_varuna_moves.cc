@@ -315,7 +315,7 @@ protected:
     std::unique_ptr<log_lines> lines;
 };
 
-UCS_TEST_F(test_varuna_moves_fail, is_said_once) {
+UCS_TEST_F(test_varuna_moves_fail, is_logged_once) {
     ucs_time_t *retry_at = &host->ctl()->moves.backoff[1].due;
     ucs_time_t distance  = 0;
     unsigned num_tries   = 0;
@@ -339,7 +339,7 @@ UCS_TEST_F(test_varuna_moves_fail, is_said_once) {
     EXPECT_LE(num_tries, 45u) << "the distance doubles up to 16 s";
 }
 
-UCS_TEST_F(test_varuna_moves_fail, each_reason_is_said) {
+UCS_TEST_F(test_varuna_moves_fail, each_reason_is_logged) {
     poll(10);
     EXPECT_EQ(1u, lines->count());
 
