@@ -278,8 +278,12 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
 
 void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
 {
+    ucs_log_level_t level = uct_varuna_ep_iface(ep)->super.config.failure_level;
+
     if (status != UCS_OK) {
-        ucs_diag("ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
+        /* By default varuna_outage.c has one warning for many endpoints */
+        ucs_log((level == UCS_LOG_LEVEL_WARN) ? UCS_LOG_LEVEL_DIAG : level,
+                "ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
                 ep->id, uct_varuna_ep_state_names[ep->hot.state],
                 uct_varuna_lane_names[ep->lane.kind], ep->lane.epoch,
                 ucs_status_string(status));
