@@ -126,7 +126,7 @@ test_devx() {
 }
 
 test_what_peers_send() {
-    fuzz_varuna varuna_parse "$varuna"/core/varuna_{parse,msg,delta,plan,oplog}.c
+    fuzz_varuna varuna_parse "$varuna"/core/varuna_{parse,msg,plan,oplog}.c
 }
 
 test_parts_of_messages() {
@@ -134,7 +134,7 @@ test_parts_of_messages() {
 }
 
 test_keys_and_links() {
-    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna/core/varuna_set.c"
+    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna/core/varuna_link.c"
 }
 
 test_what_may_be_a_uid() {

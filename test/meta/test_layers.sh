@@ -114,8 +114,8 @@ test_tables() {
 
 test_new_table_is_found() {
     cp -r "$top/src/uct/ib/varuna" src
-    echo 'typedef void (*uct_varuna_up_t)(void);' >>src/core/varuna_pace.h
-    fails 1 '> core/varuna_pace.h' tables "$top/test/meta/layers/varuna" src
+    echo 'typedef void (*uct_varuna_up_t)(void);' >>src/core/varuna_secret.h
+    fails 1 '> core/varuna_secret.h' tables "$top/test/meta/layers/varuna" src
 }
 
 # The document contains the picture of the rooms

@@ -570,7 +570,7 @@ active proctype requester()
            complete()
        }
 #else
-    /* varuna_window.c: the longest prefix whose last write is what the word contains */
+    /* varuna_plan.c: the longest prefix whose last write is what the word contains */
     :: d_step {
            state == REPEAT && cur && NEXT_UNCLEAR ->
            printf("compared: the word contains %d\n", word);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Waking an application that sleeps on the event descriptor (varuna_notify.c), for
+ * Waking an application that sleeps on the event descriptor (varuna_bus.c), for
  * spin. test/models/test_models.sh searches all interleavings.
  *
  * The async thread adds work for the main thread, under the lock of the dispatcher; an

@@ -6,7 +6,7 @@
 #include "audit_certify.h"
 #include "audit_oracle.h"
 
-#include <uct/ib/varuna/core/varuna_window.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "ft_ctl_msg.h"
 
-#include <uct/ib/varuna/core/varuna_am_seq.h>
+#include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 

@@ -56,7 +56,7 @@ has_passed() {
 }
 
 # asked_seldom SINCE WHAT DEVICE [MORE]: it works until eight seconds have passed since then,
-# and the NIC was asked no more often than the distances of varuna_backoff.h allow: 1, 2, 4,
+# and the NIC was asked no more often than the distances of varuna_clock.h allow: 1, 2, 4,
 # 8, 16, 16 s and so on. MORE (0): what was asked for beside that, at the start
 asked_seldom() {
     local count at=0 distance=1 most=$((1 + ${4:-0}))

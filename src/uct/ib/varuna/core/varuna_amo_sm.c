@@ -534,3 +534,56 @@ unsigned uct_varuna_amo_sm_backoff(const uct_varuna_amo_sm_t *sm,
                           ucs_min(sm->retries - UCT_VARUNA_AMO_BACKOFF_FREE,
                                   UCT_VARUNA_AMO_BACKOFF_STEPS)));
 }
+
+/* --- What a target keeps --- */
+
+/* Kept results of atomics. */
+
+void uct_varuna_amo_kept_init(uct_varuna_amo_kept_t *kept)
+{
+    memset(kept, 0, sizeof(*kept));
+    kept->next  = 1;
+    kept->acked = 1;
+}
+
+/* What was not executed cannot be acknowledged: such a number is ignored. */
+void uct_varuna_amo_kept_ack(uct_varuna_amo_kept_t *kept, uint64_t acked)
+{
+    if ((acked > kept->acked) && (acked <= kept->next)) {
+        kept->acked = acked;
+    }
+}
+
+uct_varuna_amo_kept_verdict_t
+uct_varuna_amo_kept_check(const uct_varuna_amo_kept_t *kept, uint64_t number)
+{
+    if ((number < kept->acked) ||
+        (number >= (kept->acked + UCT_VARUNA_AMO_WINDOW))) {
+        return UCT_VARUNA_AMO_KEPT_REFUSE;
+    }
+
+    if (number < kept->next) {
+        return UCT_VARUNA_AMO_KEPT_RESULT;
+    }
+
+    return (number == kept->next) ? UCT_VARUNA_AMO_KEPT_NEXT :
+           UCT_VARUNA_AMO_KEPT_LATER;
+}
+
+void uct_varuna_amo_kept_add(uct_varuna_amo_kept_t *kept,
+                             const uct_varuna_ctl_atomic_result_t *result)
+{
+    kept->results[kept->next % UCT_VARUNA_AMO_WINDOW] = *result;
+    ++kept->next;
+}
+
+/* --- Modes --- */
+
+/* Facts of the modes of atomics. */
+
+const uct_varuna_atomic_mode_info_t uct_varuna_atomic_modes[] = {
+    [UCT_VARUNA_ATOMIC_NATIVE]   = {.by_cpu = 0, .has_slots = 0},
+    [UCT_VARUNA_ATOMIC_PROXY]    = {.by_cpu = 1, .has_slots = 0},
+    [UCT_VARUNA_ATOMIC_REREAD]   = {.by_cpu = 0, .has_slots = 0},
+    [UCT_VARUNA_ATOMIC_EXTENDED] = {.by_cpu = 0, .has_slots = 1}
+};

@@ -5,8 +5,8 @@
  */
 #include "varuna_audit.h"
 #include "varuna_oplog.h"
-#include "varuna_reader.h"
-#include "varuna_window.h"
+#include "varuna_parse.h"
+#include "varuna_plan.h"
 
 #include <string.h>
 

@@ -89,3 +89,66 @@ void uct_varuna_clock_stop(uct_varuna_clock_t *clock)
         clock->timer_id = -1;
     }
 }
+
+/* --- Back-off --- */
+
+/* When to try again. */
+
+/* So often the distance doubles at most */
+#define UCT_VARUNA_BACKOFF_STEPS     4
+
+UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_BACKOFF_MIN * (1 << UCT_VARUNA_BACKOFF_STEPS)) ==
+                         UCT_VARUNA_BACKOFF_MAX);
+
+ucs_time_t uct_varuna_backoff_distance(const uct_varuna_backoff_t *backoff)
+{
+    return (backoff->failures == 0) ? 0 :
+           (ucs_time_from_sec(UCT_VARUNA_BACKOFF_MIN) <<
+            ucs_min(backoff->failures - 1, UCT_VARUNA_BACKOFF_STEPS));
+}
+
+int uct_varuna_backoff_failed(uct_varuna_backoff_t *backoff, ucs_status_t reason,
+                              ucs_time_t now)
+{
+    int is_news = (backoff->failures == 0) || (backoff->reason != reason);
+
+    ++backoff->failures;
+    backoff->reason = reason;
+    backoff->due    = now + uct_varuna_backoff_distance(backoff);
+    return is_news;
+}
+
+unsigned uct_varuna_backoff_succeeded(uct_varuna_backoff_t *backoff)
+{
+    unsigned failures = backoff->failures;
+
+    memset(backoff, 0, sizeof(*backoff));
+    return failures;
+}
+
+/* --- Pace --- */
+
+/* A token bucket. */
+
+void uct_varuna_pace_init(uct_varuna_pace_t *pace, double rate)
+{
+    pace->free_at = 0;
+    pace->period  = ucs_max(1, ucs_time_from_sec(1.0 / rate));
+}
+
+int uct_varuna_pace_take(uct_varuna_pace_t *pace, ucs_time_t now)
+{
+    ucs_time_t free_at = ucs_max(pace->free_at, now);
+
+    if ((free_at - now) > ((UCT_VARUNA_PACE_BURST - 1) * pace->period)) {
+        return 0;
+    }
+
+    pace->free_at = free_at + pace->period;
+    return 1;
+}
+
+void uct_varuna_pace_spent(uct_varuna_pace_t *pace, ucs_time_t time)
+{
+    pace->free_at += UCT_VARUNA_PACE_SHARE * time;
+}

@@ -7,7 +7,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_frag_priv.h"
+#include "varuna_frag.h"
 #include "varuna_secret.h"
 
 #include <ucs/debug/assert.h>
@@ -88,7 +88,9 @@ void uct_varuna_frag_source_init(uct_varuna_frag_source_t *source, const void *g
     }
 }
 
-unsigned uct_varuna_frag_tile(const uct_varuna_frag_hdr_t *hdr)
+/** @return The size of all parts but the last, 0 if the part is at no multiple of it. The
+ *  last part may come first: its offset is that of all others together. */
+static unsigned uct_varuna_frag_tile(const uct_varuna_frag_hdr_t *hdr)
 {
     int is_last   = (hdr->offset + hdr->size) == hdr->length;
     unsigned tile = hdr->size;
@@ -100,7 +102,8 @@ unsigned uct_varuna_frag_tile(const uct_varuna_frag_hdr_t *hdr)
     return ((hdr->index * tile) == hdr->offset) && (hdr->size <= tile) ? tile : 0;
 }
 
-int uct_varuna_frag_is_valid(const uct_varuna_frag_hdr_t *hdr, size_t size)
+/** @return Whether a datagram of @a size bytes is a part of a message. */
+static int uct_varuna_frag_is_valid(const uct_varuna_frag_hdr_t *hdr, size_t size)
 {
     if ((size < sizeof(*hdr)) || (hdr->magic != UCT_VARUNA_WIRE_MAGIC) ||
         (hdr->size != (size - sizeof(*hdr))) ||
@@ -118,8 +121,18 @@ int uct_varuna_frag_is_valid(const uct_varuna_frag_hdr_t *hdr, size_t size)
             UCT_VARUNA_FRAG_MAX);
 }
 
-ucs_status_t uct_varuna_frag_check(const uct_varuna_frag_hdr_t *hdr, const void *data,
-                                   size_t *length_p)
+/**
+ * Check a complete message.
+ *
+ * @param [in]  hdr       Of any of its fragments.
+ * @param [in]  data      The message, and its check.
+ * @param [out] length_p  Its length without the check.
+ *
+ * @return UCS_ERR_IO_ERROR if it is not as it was sent, UCS_ERR_INVALID_PARAM if it is too
+ *         short.
+ */
+static ucs_status_t uct_varuna_frag_check(const uct_varuna_frag_hdr_t *hdr,
+                                          const void *data, size_t *length_p)
 {
     uct_varuna_frag_sum_t sum;
 

@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_msg.h"
-#include "varuna_reader.h"
+#include "varuna_parse.h"
 #include "varuna_uid.h"
 
 #include <ucs/sys/math.h>

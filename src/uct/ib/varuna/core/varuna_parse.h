@@ -8,6 +8,7 @@
 #define UCT_VARUNA_PARSE_H_
 
 #include "varuna_wire.h"
+#include <stddef.h>
 
 /* One link entry of an interface address; the pointers are into the address, or,
  * if that is short, into the parsed one. */
@@ -68,5 +69,83 @@ static inline size_t uct_varuna_rkey_length(const void *buffer)
 
 /** @return Nonzero if @a addr is an interface address of @a uuid. */
 int uct_varuna_parse_addr_is_of(const void *addr, uint64_t uuid);
+
+/* --- Addresses that differ little --- */
+
+/* Addresses that differ little from another one: only the bytes which differ are
+ * written, after a bit map of them. So the links of a host, whose addresses are
+ * similar, fit into the few bytes that UCP has for an address. Pure; varuna_addr.c
+ * writes, varuna_parse.c reads.
+ *
+ *     base     02 31 00 fe 80 00 01
+ *     new      02 34 00 fe 80 00 02
+ *     written  42 34 02                  (bits 1 and 6) */
+
+/* Bytes of the bit map */
+#define UCT_VARUNA_DELTA_MAP_SIZE(_length)    (((_length) + 7) / 8)
+
+/**
+ * Write what makes @a base into @a data.
+ *
+ * @param [in]  base      What the reader knows.
+ * @param [in]  base_len  Its length; bytes after it count as zero.
+ * @param [in]  data      What the reader will get.
+ * @param [in]  length    Its length, which the reader must know.
+ * @param [out] buffer    Where to write.
+ * @param [in]  max       Its size.
+ *
+ * @return Bytes written; 0 if there is not enough room.
+ */
+size_t uct_varuna_delta_write(const void *base, size_t base_len,
+                              const void *data, size_t length, void *buffer,
+                              size_t max);
+
+/**
+ * Read the output of a peer's uct_varuna_delta_write(), which is not trusted.
+ *
+ * @param [in]  base      What the writer called so.
+ * @param [in]  base_len  Its length.
+ * @param [out] data      What was meant, @a length bytes.
+ * @param [in]  length    Of @a data.
+ * @param [in]  buffer    What was written.
+ * @param [in]  max       Its size; no more is read.
+ *
+ * @return Bytes read; 0 if it is cut off.
+ */
+size_t uct_varuna_delta_read(const void *base, size_t base_len, void *data,
+                             size_t length, const void *buffer, size_t max);
+
+/* --- The reader --- */
+
+/* What the checks of addresses and of messages have in common. Used by varuna_parse.c
+ * and varuna_msg.c. */
+
+#define UCT_VARUNA_REASON_VERSION \
+    "it speaks another wire version of rc_varuna: install the same rc_varuna " \
+    "on all hosts"
+
+#define UCT_VARUNA_REASON_MAGIC \
+    "it is not of rc_varuna, or of a host of the other byte order"
+
+/* A cursor over bytes that are not trusted. */
+typedef struct uct_varuna_reader {
+    const char                 *pos;
+    size_t                     left;
+} uct_varuna_reader_t;
+
+/** Take @a size bytes. @return NULL if there are fewer. */
+static inline const void *
+uct_varuna_reader_take(uct_varuna_reader_t *reader, size_t size)
+{
+    const char *pos = reader->pos;
+
+    if (size > reader->left) {
+        return NULL;
+    }
+
+    reader->pos  += size;
+    reader->left -= size;
+    return pos;
+}
 
 #endif

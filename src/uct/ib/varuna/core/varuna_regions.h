@@ -3,7 +3,7 @@
  *
  * Regions of memory, which may overlap, found by address: a tree sorted by their
  * beginnings, balanced by random priorities (a treap), in which each node knows the
- * highest end below it. Pure. The caller locks. Used by varuna_md_share.c.
+ * highest end below it. Pure. The caller locks. Used by varuna_mem.c.
  */
 #ifndef UCT_VARUNA_REGIONS_H_
 #define UCT_VARUNA_REGIONS_H_

@@ -17,6 +17,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <ucs/datastruct/khash.h>
 
 typedef struct uct_varuna_secret_key {
     uint64_t                   words[2];
@@ -39,5 +40,21 @@ uint64_t uct_varuna_secret_digest(const uct_varuna_secret_key_t *key, const void
 /** @return The same of the 8 bytes of @a number, lowest first. */
 uint64_t uct_varuna_secret_hash(const uct_varuna_secret_key_t *key,
                                 uint64_t number);
+
+/* --- Hashes --- */
+
+/* Hashes for UCS's tables. */
+
+/** Of a pointer. The low bits of pointers are alike, and those are what a table with
+ *  khash's own function uses: thousands of endpoints meet in few of its places. */
+static inline khint_t uct_varuna_hash_pointer(uint64_t key)
+{
+    return (key * 0x9e3779b97f4a7c15ul) >> 32;
+}
+
+/** A table by pointers, as KHASH_MAP_INIT_INT64(). */
+#define UCT_VARUNA_HASH_MAP_INIT_POINTER(_name, _value) \
+    KHASH_INIT(_name, uint64_t, _value, 1, uct_varuna_hash_pointer, \
+               kh_int64_hash_equal)
 
 #endif

@@ -39,7 +39,7 @@
  * There are two forms of the interface address. Control messages carry the full one.
  * UCP has room for a short one only, so it only contains what is needed to open an
  * endpoint (OPEN_REQ): where the control plane is, on as many links as fit, each
- * written as its difference from another (varuna_delta.h). An endpoint posts nothing
+ * written as its difference from another (varuna_parse.h). An endpoint posts nothing
  * before OPEN_REP, which brings the full address.
  */
 typedef struct uct_varuna_addr {
@@ -81,7 +81,7 @@ typedef struct uct_varuna_addr_short {
 typedef union uct_varuna_am_hdr {
     struct {
         uint32_t               seq;        /* Of this vQP; starts as its opening
-                                              says, see varuna_am_seq.h */
+                                              says, see varuna_held.h */
         uint32_t               target;     /* (target's number << 5) | user's AM
                                               id; see varuna_numbers.h */
     } UCS_S_PACKED;
@@ -327,7 +327,7 @@ typedef struct uct_varuna_ctl_atomic_req {
     uint64_t                   acked;      /* The requester has all results before */
     uint16_t                   count;      /* 1..AMO_WINDOW */
     uint16_t                   via;        /* 0. In the responder's message to itself, see
-                                              varuna_detour.h: one more than the link over
+                                              varuna_cpu.h: one more than the link over
                                               which this one came */
     uint16_t                   reserved[2];
 } UCS_S_PACKED uct_varuna_ctl_atomic_req_t;

@@ -10,7 +10,7 @@
 
 #include "varuna_addr.h"
 #include "varuna_ctl.h"
-#include <uct/ib/varuna/core/varuna_delta.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <string.h>

@@ -21,6 +21,7 @@
 #include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <ucs/datastruct/list.h>
+#include <uct/ib/varuna/core/varuna_def.h>
 
 /* Received messages that wait for the main thread. A flood is dropped beyond that:
  * requests are sent again. */
@@ -133,5 +134,30 @@ void uct_varuna_bus_take(uct_varuna_bus_t *bus, ucs_list_link_t *items);
 /** Main thread, lock not held: call the handlers of what was taken, in the order in
  *  which it came. @return Number of messages. */
 unsigned uct_varuna_bus_run(const uct_varuna_bus_t *bus, ucs_list_link_t *items);
+
+/* --- Waking the main thread --- */
+
+/* Wakes the main thread when something waits for it. Any thread, no lock, unless a
+ * function says otherwise. */
+
+/** @return nonzero when uct_varuna_ctl_dispatch() has something to do. */
+int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl);
+
+/** Main thread, before it waits for uct_varuna_ctl_event_fd(): it is woken once, and
+ *  only if it is armed. @return UCS_ERR_BUSY if there is something to do already. */
+ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl);
+
+/** Any thread, no lock: let the main thread make a round. */
+void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl);
+
+/** File descriptor which is readable while events wait (for wake-up mode). */
+int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl);
+
+/** Something waits for uct_varuna_ctl_dispatch(). Lock held. */
+void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
+
+/** Signal an eventfd, and take the signals back. */
+void uct_varuna_ctl_signal(int fd);
+void uct_varuna_ctl_drain_signal(int fd);
 
 #endif

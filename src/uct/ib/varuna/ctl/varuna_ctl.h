@@ -33,13 +33,11 @@
 #define UCT_VARUNA_CTL_H_
 
 #include "varuna_bus.h"
-#include <uct/ib/varuna/core/varuna_backoff.h>
-#include <uct/ib/varuna/core/varuna_hash.h>
 #include <uct/ib/varuna/core/varuna_clock.h>
-#include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
-#include <uct/ib/varuna/md/varuna_md_end.h>
+#include <uct/ib/varuna/md/varuna_md_open.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/async/async.h>
@@ -147,7 +145,7 @@ struct uct_varuna_ctl {
         unsigned               num_polls;  /* When last looked at */
         unsigned               num_received;
     } rest;                                /* Of the async thread. Owner:
-                                              varuna_ctl_rest.c */
+                                              varuna_ctl_progress.c */
 
     khash_t(uct_varuna_ctl_eps) eps;       /* By inner endpoint */
     ucs_list_link_t            dead_eps;
@@ -194,7 +192,7 @@ struct uct_varuna_ctl {
         uint16_t               count;      /* Moves so far */
         ucs_time_t             since[UCT_VARUNA_MAX_LINKS];
         uct_varuna_backoff_t   backoff[UCT_VARUNA_MAX_LINKS];
-    } moves;                               /* varuna_moves.c, varuna_moves_apply.c */
+    } moves;                               /* varuna_ports.c, varuna_moves_apply.c */
     struct {
         ucs_time_t             interval;   /* 0: only on demand */
         unsigned               max_misses;
@@ -202,7 +200,7 @@ struct uct_varuna_ctl {
         khiter_t               first;      /* Of the peers, at the last tick */
         ucs_list_link_t        events;     /* Peers, for the main thread */
         ucs_list_link_t        due[UCT_VARUNA_MAX_LINKS]; /* Peers to be asked on it,
-                                              varuna_ping.c */
+                                              varuna_heartbeat.c */
         uint8_t                suspects;   /* Links on which no peer answers */
         uint8_t                missing;    /* ... on which some peer was silent at
                                               the last tick */
@@ -216,7 +214,7 @@ struct uct_varuna_ctl {
     struct {
         ucs_time_t             warned_at;
         unsigned               unwarned;
-    } complaints;                          /* Their rate limit. varuna_complain.c */
+    } complaints;                          /* Their rate limit. varuna_peer.c */
     struct {
         uint32_t               stale;      /* Requests meant for others */
         uint32_t               mismatched; /* Of unknown secret or opening; counted

@@ -43,4 +43,17 @@ void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link);
 /** Let the async context handle the events of a descriptor. */
 ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd);
 
+/* --- Opening again --- */
+
+/* Opens the control plane's interface of a link once more. */
+
+/**
+ * Open the control interface of a link once more, and close the one that was open: its
+ * messages on their way are lost, as on a link that fails. Main thread, lock held.
+ *
+ * @return UCS_ERR_BUSY if a room above has an endpoint there; other errors are logged.
+ *         The one that was open stays then.
+ */
+ucs_status_t uct_varuna_ctl_link_reopen(uct_varuna_ctl_t *ctl, unsigned link);
+
 #endif

@@ -9,16 +9,15 @@
 #endif
 
 #include "varuna_ctl_receive.h"
-#include "varuna_complain.h"
+#include "varuna_peer.h"
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_progress.h"
 #include "varuna_heartbeat.h"
-#include "varuna_notify.h"
-#include "varuna_peer.h"
-#include "varuna_peer_event.h"
+#include "varuna_bus.h"
+#include "varuna_path.h"
 #include "varuna_stranger.h"
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>

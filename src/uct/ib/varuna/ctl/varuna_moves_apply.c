@@ -24,12 +24,12 @@
 #endif
 
 #include "varuna_moves_apply.h"
-#include "varuna_ctl_reopen.h"
+#include "varuna_ctl_open.h"
 #include "varuna_ctl_send.h"
 #include "varuna_path.h"
 #include "varuna_peer.h"
 #include "varuna_ports.h"
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 #include <ucs/debug/log.h>
 

@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_MOVES_APPLY_H_
 #define UCT_VARUNA_MOVES_APPLY_H_
 
-#include "varuna_moves.h"
+#include "varuna_ports.h"
 
 /** Let the links of moved ports have their new address, as soon as that can be had. Main
  *  thread, lock not held. */

@@ -8,6 +8,7 @@
 #define UCT_VARUNA_PATH_H_
 
 #include "varuna_peer.h"
+#include <uct/ib/varuna/core/varuna_def.h>
 
 /** The path of @a link to @a peer failed, for whatever @a reason: all endpoints
  *  on it recover. Cost does not grow with their number. */
@@ -34,5 +35,15 @@ unsigned uct_varuna_peer_returnable_links(const uct_varuna_iface_t *iface,
  */
 void uct_varuna_peer_probe_paths(uct_varuna_iface_t *iface,
                                  uct_varuna_peer_t *peer, ucs_time_t now);
+
+/* --- What the async context found --- */
+
+/* Applies what the async context has found out about paths and links. */
+
+/** @return Whether there is something to apply. Lock held. */
+int uct_varuna_peer_has_events(uct_varuna_ctl_t *ctl);
+
+/** Main thread: apply what was found. Lock not held. @return number of events. */
+unsigned uct_varuna_peer_events_dispatch(uct_varuna_ctl_t *ctl);
 
 #endif

@@ -8,12 +8,16 @@
 #define UCT_VARUNA_PEER_H_
 
 #include <uct/ib/varuna/core/varuna_alive.h>
-#include <uct/ib/varuna/core/varuna_backoff.h>
-#include <uct/ib/varuna/core/varuna_damp.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
+#include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <ucs/arch/bitops.h>
 #include <ucs/datastruct/list.h>
+#include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/core/varuna_parse.h>
+#include <ucs/config/types.h>
+#include "varuna_ctl.h"
 
 /* One link of a remote interface, from its address. */
 typedef struct uct_varuna_peer_link {
@@ -100,7 +104,7 @@ struct uct_varuna_peer {
         uint16_t               asked;     /* ... when we asked for them last */
         ucs_time_t             ask_at;    /* Not again before, nor is a guest told */
         uint8_t                told;      /* So often was a guest told the last one */
-    } moves;                              /* varuna_moves.c */
+    } moves;                              /* varuna_ports.c */
     ucs_time_t                 heard_at;  /* Last message of it */
     uint8_t                    failed;    /* Links on which messages to it failed since
                                              then */
@@ -237,5 +241,72 @@ static inline int uct_varuna_heartbeat_is_gone(const uct_varuna_peer_t *peer,
     return (timeout != 0) &&
            (__atomic_load_n(&peer->hb.gone_time, __ATOMIC_RELAXED) > timeout);
 }
+
+/* --- Ports that UCX may be given --- */
+
+/* Which remote ports UCX may be given. Lock held. */
+
+/**
+ * May UCX be given the device address of a remote port that a message named? Each costs
+ * an address handle, which UCX keeps until the end.
+ *
+ * @param [in] is_guest  The sender of the message knows our address.
+ */
+int uct_varuna_reach_allow(uct_varuna_ctl_t *ctl, unsigned link,
+                                  const void *device_addr, size_t length,
+                                  int is_guest);
+
+/* --- Links that do not suit ours --- */
+
+/* Reports links that do not suit those of a peer: cables that end in the switch of another
+ * network, and other path MTUs. */
+
+/* The links that reach a peer, and its NICs that they reach */
+typedef struct uct_varuna_cabling_pairs {
+    unsigned                   map;
+    uint8_t                    nics[UCT_VARUNA_MAX_LINKS]; /* By link */
+} uct_varuna_cabling_pairs_t;
+
+/**
+ * Warn, once for each link, of links that do not suit those of a peer. Lock held.
+ *
+ * One reaches another port than the one with its number, which is there: traffic flows, but
+ * links that seem to be independent share a switch. If the user has named the links of one of
+ * the two hosts, that is on purpose. If the port has the link's own name, or the hosts have
+ * different numbers of links in the same order, one of them has left out a port.
+ *
+ * Or the path MTUs differ.
+ *
+ * @param [in] pairs   All links of the peer that are known.
+ * @param [in] parsed  The peer's full address. A short one has no names, and is ignored.
+ *
+ * @return Links that have DC, which does not work between these MTUs.
+ */
+uint8_t uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
+                                 const uct_varuna_cabling_pairs_t *pairs,
+                                 const uct_varuna_parsed_addr_t *parsed);
+
+/**
+ * Log that none of our links reaches one of a peer's, with the links of both. Usually
+ * UCX_RC_VARUNA_LINKS names links of other networks there.
+ */
+void uct_varuna_cabling_report(const uct_varuna_iface_t *iface,
+                               const uct_varuna_parsed_addr_t *parsed,
+                               ucs_log_level_t level);
+
+/** The same as a warning, once, if UCP asks whether a peer can be reached, and uses
+ *  another transport or fails. Not if other interfaces may have links to it: of the other
+ *  set of lanes, or of another link if each has only some, here or there. */
+void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
+                                    const uct_varuna_parsed_addr_t *parsed);
+
+/* --- Warnings --- */
+
+/* Warnings about what peers send. */
+
+/** Tell the user that a peer's message or address is refused; at most once in a
+ * while, since a broken peer repeats itself. */
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason);
 
 #endif

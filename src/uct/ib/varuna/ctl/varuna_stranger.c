@@ -21,9 +21,7 @@
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl_send.h"
-#include "varuna_doubt.h"
 #include "varuna_peer.h"
-#include "varuna_reach.h"
 
 #include <ucs/debug/log.h>
 #include <string.h>

@@ -7,12 +7,12 @@
 #  include "config.h"
 #endif
 
-#include "varuna_admin_iface.h"
+#include "varuna_tl_iface.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_open.h>
-#include <uct/ib/varuna/ctl/varuna_notify.h>
+#include <uct/ib/varuna/ctl/varuna_bus.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
-#include <uct/ib/varuna/ctl/varuna_ways.h>
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/ctl/varuna_witness.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 static void uct_varuna_admin_iface_wake(void *arg)
 {

@@ -19,4 +19,28 @@ void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface);
 /** The next progress call does all of it. */
 void uct_varuna_iface_pace_now(uct_varuna_tl_iface_t *iface);
 
+/* --- The event descriptor --- */
+
+/* The event descriptor of the interface. */
+
+/** As uct_iface_event_fd_get() and uct_iface_event_arm(). */
+ucs_status_t uct_varuna_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p);
+ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface, unsigned events);
+
+/** Open the event descriptor. The lanes and the control plane are open. */
+ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_tl_iface_t *iface);
+
+/* --- The timer --- */
+
+/* The timer that wakes an application that sleeps although an endpoint recovers, a
+ * hold-down expires, or requests might hang. Main thread. */
+
+ucs_status_t uct_varuna_wake_init(uct_varuna_tl_iface_t *iface);
+
+void uct_varuna_wake_cleanup(uct_varuna_tl_iface_t *iface);
+
+/** The application is about to sleep: set the timer, if we need one. @return
+ *  UCS_ERR_BUSY if it has expired, and there is something to progress first. */
+ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "varuna_admin.h"
 #include <uct/ib/varuna/requester/varuna_requester.h>
+#include <uct/api/uct.h>
 
 typedef struct uct_varuna_iface_config {
     uct_iface_config_t         super;
@@ -58,8 +59,29 @@ typedef struct uct_varuna_tl_iface {
         int                    timer_fd;      /* Wakes a sleeping application */
         int                    timer_is_set;
         unsigned               fast_wakes;    /* In a row */
-    } wake;                                   /* varuna_event.c */
+    } wake;                                   /* varuna_progress.c */
     uct_varuna_admin_t         admin;         /* Commands from outside */
 } uct_varuna_tl_iface_t;
+
+/* --- The VFS tree --- */
+
+/* The interface's counters in UCX's VFS tree. */
+
+/** Show links and vQPs: uct_iface_internal_ops_t::iface_vfs_refresh. */
+void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface);
+
+/* --- Commands from outside --- */
+
+/* An interface as a user of rc_varuna_ctl and rc_varuna.h: obeys their commands, and
+ * shows them the states of its links. Main thread. */
+
+/** Register the interface. @a ctl_dir: directory of the socket, see varuna_admin.h. */
+void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
+                                     const char *ctl_dir);
+
+void uct_varuna_admin_iface_unregister(uct_varuna_tl_iface_t *iface);
+
+/** Obey the commands given since the last call. */
+void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now);
 
 #endif

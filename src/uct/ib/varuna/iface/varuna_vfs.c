@@ -15,7 +15,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_vfs.h"
+#include "varuna_tl_iface.h"
 #include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>

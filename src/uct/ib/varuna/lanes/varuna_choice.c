@@ -8,9 +8,9 @@
 #endif
 
 #include "varuna_choice.h"
-#include <uct/ib/varuna/core/varuna_near.h>
+#include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/md/varuna_md_dead.h>
-#include <uct/ib/varuna/md/varuna_topo.h>
+#include <uct/ib/varuna/md/varuna_nic.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>

@@ -8,17 +8,17 @@
 #  include "config.h"
 #endif
 
-#include "varuna_foreign.h"
 #include "varuna_lanes.h"
-#include "varuna_link_event.h"
+#include "varuna_lanes.h"
 #include <uct/ib/varuna/md/varuna_md_dead.h>
-#include <uct/ib/varuna/core/varuna_atomic_mode.h>
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <ucs/debug/log.h>
 
 /* Receive buffers of a lane, at least */
 #define UCT_VARUNA_MIN_RX_QUEUE_LEN  64
@@ -576,4 +576,38 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
 err:
     uct_varuna_lanes_close(iface);
     return status;
+}
+
+/* --- Messages of nobody --- */
+
+/* Active messages with ids that rc_varuna does not use. */
+
+static ucs_status_t uct_varuna_foreign_am(void *arg, void *data, size_t length,
+                                          unsigned flags)
+{
+    __atomic_fetch_add((uint32_t*)arg, 1, __ATOMIC_RELAXED);
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_foreign_drop(uct_iface_h inner, unsigned am_id,
+                                     unsigned cb_flags, uint32_t *count)
+{
+    ucs_status_t status;
+    unsigned id;
+
+    for (id = 0; id < UCT_AM_ID_MAX; ++id) {
+        if (id == am_id) {
+            continue;
+        }
+
+        status = uct_iface_set_am_handler(inner, id, uct_varuna_foreign_am, count,
+                                          cb_flags);
+        if (status != UCS_OK) {
+            ucs_error("failed to set the handler of AM id %u: %s", id,
+                      ucs_status_string(status));
+            return status;
+        }
+    }
+
+    return UCS_OK;
 }

@@ -10,7 +10,6 @@
 
 #include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/core/varuna_secret.h>
-#include <uct/ib/varuna/core/varuna_set.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
@@ -20,6 +19,7 @@
 #include <uct/base/uct_iface.h>
 #include <ucs/datastruct/list.h>
 #include <ucs/sys/math.h>
+#include <uct/ib/varuna/core/varuna_def.h>
 
 /* "rc", "dc"; by uct_varuna_lane_kind_t */
 extern const char *uct_varuna_lane_names[];
@@ -131,7 +131,7 @@ struct uct_varuna_iface {
                                                  was closed: nothing of them is released */
     } cmds;
 
-    /* The states of the links. Owner: varuna_link_event.c */
+    /* The states of the links. Owner: varuna_lanes.c */
     uct_varuna_link_table_t    link_table;
     unsigned                   failures;      /* Of links and paths so far: the
                                                  background scan looks at all
@@ -347,5 +347,48 @@ ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,
 
 /** Add the event descriptors of all inner interfaces to the set @a epoll_fd. */
 ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd);
+
+/* --- Events of links --- */
+
+/* The sink for events of links: a detector reports here that a link or a path has
+ * failed, or works again. The background scan of the endpoints (varuna_scan.c) and
+ * their next posts notice it; nothing here looks at an endpoint. */
+
+/**
+ * A detector reports that a link has failed. Every endpoint on it recovers. The cost
+ * does not depend on the number of endpoints. Main thread.
+ *
+ * @param [in] link    Local link index.
+ * @param [in] cause   UCT_VARUNA_LINK_CAUSE_xx: the detector.
+ * @param [in] reason  For the log; it is kept.
+ */
+void uct_varuna_link_down(uct_varuna_iface_t *iface, unsigned link, unsigned cause,
+                          const char *reason);
+
+/** The detector @a cause no longer reports a failure of this link. Main thread. */
+void uct_varuna_link_up(uct_varuna_iface_t *iface, unsigned link, unsigned cause);
+
+/** A link or path has failed: endpoints that do not post must notice it soon. */
+static inline void uct_varuna_link_raise(uct_varuna_iface_t *iface)
+{
+    ++iface->failures;
+    ++iface->beat;
+}
+
+/* --- Messages of nobody --- */
+
+/* Active messages with ids that rc_varuna does not use: they are dropped and counted.
+ * UCX would write some lines and a backtrace to the log for each of them, and anyone on
+ * the fabric may send any number of them. Called when an inner interface is opened. */
+
+/**
+ * @param [in] inner     Inner interface.
+ * @param [in] am_id     The one id that is used on it.
+ * @param [in] cb_flags  Of its handlers, UCT_CB_FLAG_xx.
+ * @param [in] count     Counts those that are dropped, atomically. It must stay until
+ *                       the interface is closed.
+ */
+ucs_status_t uct_varuna_foreign_drop(uct_iface_h inner, unsigned am_id,
+                                     unsigned cb_flags, uint32_t *count);
 
 #endif

@@ -19,7 +19,7 @@
 /** @return Nonzero if the NIC of an inner memory domain is gone for good. */
 typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
 
-/* Of a NIC that may be gone, varuna_md_end.c */
+/* Of a NIC that may be gone, varuna_md_open.c */
 typedef struct uct_varuna_md_end uct_varuna_md_end_t;
 
 /* Local handle: inner handles by NIC index. */
@@ -70,7 +70,7 @@ struct uct_varuna_md {
     pthread_mutex_t            lock;      /* Protects the tree of regions, making
                                              spares, and what NICs are short of */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
-                                             varuna_md_share.c */
+                                             varuna_mem.c */
     uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */
     uint64_t                   num_tokens;
     uct_md_attr_t              attr;      /* What all links can do */

@@ -9,7 +9,7 @@
 
 #include "varuna_md_cmd.h"
 #include "varuna_md_dead.h"
-#include "varuna_md_end.h"
+#include "varuna_md_open.h"
 
 
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md)

@@ -10,7 +10,7 @@
  * the link table knows of its death; they fail, but must be postable.
  *
  * The same holds for a NIC that has no region left, while others have: requests that need the
- * region fail there, and are posted on other links (requester/varuna_keyless.h). A NIC that has
+ * region fail there, and are posted on other links (requester/varuna_lane.h). A NIC that has
  * not even a spare is barred: no interface opens lanes on it.
  */
 #ifndef UCT_VARUNA_MD_DEAD_H_
@@ -81,5 +81,27 @@ ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
 
 /** Release what the functions above have made. */
 void uct_varuna_md_release_spares(uct_varuna_md_t *md);
+
+/* --- Shortage --- */
+
+/* What the NICs of a memory domain are short of. All interfaces of the memory domain share
+ * that: together they ask a NIC no more often than one would. Any thread. */
+
+/** @return Whether a NIC is to be asked for one more at @a now. */
+int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what,
+                          ucs_time_t now);
+
+/** It has answered with @a status: see uct_varuna_shortage_note(). */
+void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what,
+                               ucs_status_t status, ucs_time_t now);
+
+/**
+ * The same for an address handle, which depends on the peer: others may get theirs.
+ *
+ * @param [in] backoff  The peer's own, by which it asks.
+ */
+void uct_varuna_md_note_handle(uct_varuna_md_t *md, unsigned nic,
+                               uct_varuna_backoff_t *backoff, ucs_status_t status,
+                               ucs_time_t now);
 
 #endif

@@ -29,4 +29,45 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
                                const uct_md_mkey_pack_params_t *params,
                                void *buffer);
 
+/* --- Memory of which keys are out --- */
+
+/* The memory of which this process has given keys away: it accesses only such memory at
+ * addresses that a peer names (docs/SECURITY.md). Any thread. */
+
+/** A key of the region is packed. */
+void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
+
+/** The region is deregistered. @return Nonzero if it was shared. */
+int uct_varuna_md_unshare(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
+
+/** @return Nonzero if a peer may have a key of all these bytes. */
+int uct_varuna_md_is_shared(uct_varuna_md_t *md, uint64_t address,
+                            size_t length);
+
+/**
+ * Keep a region from being deregistered while the CPU accesses it for a peer: a
+ * deregistration waits. The caller accesses it and releases it, nothing else: it must
+ * not allocate, log, or take another lock.
+ *
+ * @param [in] token  Of a key that was packed.
+ *
+ * @return Nonzero if a region with this token, registered for remote atomics, contains
+ *         all these bytes; then uct_varuna_md_release() is to be called.
+ */
+int uct_varuna_md_hold(uct_varuna_md_t *md, uint64_t token, uint64_t address,
+                       size_t length);
+
+void uct_varuna_md_release(uct_varuna_md_t *md);
+
+/**
+ * Find a key of ours by which a NIC may access what is shared.
+ *
+ * @param [in]  nic     NIC index, a link.
+ * @param [out] rkey_p  Inner remote key.
+ *
+ * @return Nonzero if a region which is shared now covers it.
+ */
+int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
+                            size_t length, uct_rkey_t *rkey_p);
+
 #endif

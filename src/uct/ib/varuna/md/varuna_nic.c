@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucs/sys/topo/base/topo.h>
 
 #define UCT_VARUNA_LINKS_ENV    "UCX_" UCT_VARUNA_CONFIG_PREFIX "LINKS"
 
@@ -596,4 +597,65 @@ ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
 
     *num_links_p = num_links;
     return UCS_OK;
+}
+
+/* --- Where NICs are --- */
+
+double uct_varuna_nic_distance(const uct_varuna_nic_t *nic1,
+                               const uct_varuna_nic_t *nic2)
+{
+    ucs_sys_dev_distance_t distance;
+    ucs_status_t status;
+
+    if ((nic1->sys_device == UCS_SYS_DEVICE_ID_UNKNOWN) ||
+        (nic2->sys_device == UCS_SYS_DEVICE_ID_UNKNOWN)) {
+        return 0;
+    }
+
+    status = ucs_topo_get_distance(nic1->sys_device, nic2->sys_device, &distance);
+    if (status != UCS_OK) {
+        ucs_debug("the distance of %s and %s is unknown: %s", nic1->dev_name,
+                  nic2->dev_name, ucs_status_string(status));
+        return 0;
+    }
+
+    /* UCX's bandwidths are those of CPU models: on some, that between two root complexes
+     * is higher than that below one of them */
+    return distance.latency;
+}
+
+/* --- What a NIC is short of --- */
+
+/* Something that a NIC has run out of. */
+
+static void uct_varuna_shortage_failed(uct_varuna_backoff_t *backoff, const char *what,
+                                       const char *where, ucs_status_t status,
+                                       ucs_time_t now)
+{
+    if (uct_varuna_backoff_failed(backoff, status, now)) {
+        ucs_warn("rc_varuna: %s gives no %s (%s): other links carry the traffic; it is asked "
+                 "again in %.0f s, and less often after each refusal", where, what,
+                 ucs_status_string(status), ucs_time_to_sec(uct_varuna_backoff_distance(backoff)));
+    } else {
+        ucs_debug("rc_varuna: %s gives no %s (%s), refusal %u: it is asked again in %.0f s",
+                  where, what, ucs_status_string(status), backoff->failures,
+                  ucs_time_to_sec(uct_varuna_backoff_distance(backoff)));
+    }
+}
+
+void uct_varuna_shortage_note(uct_varuna_shortage_t *shortage, const char *what,
+                              const char *where, ucs_status_t status, ucs_time_t now)
+{
+    unsigned failures;
+
+    if (status != UCS_OK) {
+        uct_varuna_shortage_failed(&shortage->backoff, what, where, status, now);
+        return;
+    }
+
+    failures = uct_varuna_backoff_succeeded(&shortage->backoff);
+    if (failures > 0) {
+        ucs_diag("rc_varuna: %s gives %s %s again, after %u refusals", where,
+                 (what[0] == 'a') ? "an" : "a", what, failures);
+    }
 }

@@ -8,8 +8,40 @@
 #define UCT_VARUNA_NIC_H_
 
 #include <uct/ib/varuna/core/varuna_def.h>
-#include <uct/ib/varuna/core/varuna_set.h>
-#include "varuna_shortage.h"
+#include <uct/ib/varuna/core/varuna_link.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
+
+/* --- What a NIC is short of --- */
+
+/* Something that a NIC has run out of: queue pairs, regions, address handles. A NIC that is
+ * short of something is a slow one, not an error: others carry the traffic, and it is asked
+ * again, less and less often (varuna_clock.h). The user is told once. */
+
+/** All zeros: there is enough. No lock: callers bring one if they are several. */
+typedef struct uct_varuna_shortage {
+    uct_varuna_backoff_t       backoff;
+} uct_varuna_shortage_t;
+
+/** @return Whether the NIC is to be asked for one more at @a now. */
+static inline int uct_varuna_shortage_may_ask(const uct_varuna_shortage_t *shortage,
+                                              ucs_time_t now)
+{
+    return uct_varuna_backoff_is_due(&shortage->backoff, now);
+}
+
+/**
+ * Note what it has answered.
+ *
+ * @param [in] what    What it was asked for, in the singular, for people.
+ * @param [in] where   The NIC or port, for people.
+ * @param [in] status  Of the try. What fails for the first time, or for another reason than
+ *                     before, is a warning.
+ * @param [in] now     The time.
+ */
+void uct_varuna_shortage_note(uct_varuna_shortage_t *shortage, const char *what,
+                              const char *where, ucs_status_t status, ucs_time_t now);
+
+/* --- The NICs of this host --- */
 
 /* In UCX_RC_VARUNA_LINKS: all ports that are not named */
 #define UCT_VARUNA_LINKS_ALL         "all"
@@ -44,7 +76,7 @@ typedef struct uct_varuna_nic {
                                              the memory domain. Owner: varuna_choice.c */
     uct_varuna_shortage_t      shortages[UCT_VARUNA_SHORT_LAST]; /* Of the first port of a
                                              device. Lock of the memory domain. Owner:
-                                             varuna_md_short.c */
+                                             varuna_md_dead.c */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
 } uct_varuna_nic_t;
@@ -116,5 +148,16 @@ ucs_status_t uct_varuna_nics_select(uct_varuna_nic_t *nics, unsigned num_nics,
                                     char **names, unsigned num_names,
                                     char **wheres,
                                     unsigned *links, unsigned *num_links_p);
+
+/* --- Where NICs are --- */
+
+/* Where NICs are in the host. */
+
+/**
+ * @return How far two NICs are from each other, as UCX estimates it: 0 at the same PCIe
+ * switch, more at the same root complex, most at different ones. 0 if that is unknown.
+ */
+double uct_varuna_nic_distance(const uct_varuna_nic_t *nic1,
+                               const uct_varuna_nic_t *nic2);
 
 #endif

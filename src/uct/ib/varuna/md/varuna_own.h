@@ -3,7 +3,7 @@
  *
  * Memory of our own that peers access: log rings, slots, marks. Each piece has a key
  * for the peers that may access it, with no more rights than they need (docs/SECURITY.md).
- * Used by the responder. It is not shared in the sense of varuna_md_share.h.
+ * Used by the responder. It is not shared in the sense of varuna_mem.h.
  */
 #ifndef UCT_VARUNA_OWN_H_
 #define UCT_VARUNA_OWN_H_
@@ -62,5 +62,34 @@ int uct_varuna_own_is_stuck(const uct_varuna_md_t *md, const uct_varuna_own_t *o
  *         the memory must be left alone.
  */
 ucs_status_t uct_varuna_own_dereg(uct_varuna_md_t *md, uct_varuna_own_t *own);
+
+/* --- Registration on a NIC's thread --- */
+
+/* A registration of memory of our own on one NIC, begun or ended on that NIC's thread.
+ * The caller waits for a limited time, and then leaves it to that thread, which ends a
+ * registration that nobody takes. Used by varuna_own.c. */
+
+typedef struct uct_varuna_own_cmd uct_varuna_own_cmd_t;
+
+/** @return The command, which is under way; NULL if there is no memory. */
+uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
+                                             void *address, size_t length,
+                                             unsigned rights, ucs_time_t deadline);
+
+/** The same: end a registration. */
+uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic,
+                                               void *mr);
+
+/**
+ * Wait for a command, and release it.
+ *
+ * @param [out] mr_p   Of a registration. NULL if it is to be ended.
+ * @param [out] key_p  The same.
+ *
+ * @return UCS_ERR_TIMED_OUT if the NIC has not answered until the deadline. A command that
+ *         ends a registration will do so later.
+ */
+ucs_status_t uct_varuna_own_cmd_wait(uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
+                                     void **mr_p, uint64_t *key_p);
 
 #endif

@@ -9,10 +9,9 @@
 
 #include "varuna_completion.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_gate.h"
+#include "varuna_pending.h"
 #include "varuna_post.h"
 #include "varuna_post.inl"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 
 #include <uct/base/uct_iov.inl>

@@ -8,9 +8,9 @@
 #ifndef UCT_VARUNA_AMO_OPS_H_
 #define UCT_VARUNA_AMO_OPS_H_
 
-#include <uct/ib/varuna/core/varuna_slots.h>
+#include <uct/ib/varuna/core/varuna_uid.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
-#include <uct/ib/varuna/ctl/varuna_retry.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 
 #include <uct/api/uct.h>
 #include <ucs/datastruct/list.h>

@@ -11,9 +11,8 @@
 #include "varuna_answers.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_farewell.h"
+#include "varuna_ep_life.h"
 #include "varuna_ep_ctl.h"
-#include "varuna_opening.h"
 #include "varuna_eps.h"
 #include "varuna_verdict.h"
 #include "varuna_stale.h"

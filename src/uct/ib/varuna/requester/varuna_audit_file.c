@@ -10,7 +10,6 @@
 
 #include "varuna_audit_file.h"
 #include "varuna_lane.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 

@@ -10,7 +10,7 @@
 #include "varuna_ep.h"
 #include "varuna_requester.h"
 #include <uct/ib/varuna/core/varuna_audit.h>
-#include <uct/ib/varuna/core/varuna_window.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 
 /**
  * Take over the option. The file itself is created by the first record.

@@ -12,7 +12,6 @@
 #include "varuna_baseline.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include "varuna_lane.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_rebuild.h"
 

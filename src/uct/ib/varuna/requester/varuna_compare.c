@@ -5,7 +5,7 @@
  * the log nor a PSN proves whether it was executed: the last one on DC, all that were
  * not acknowledged if there is no log and the peer's NIC is dead, see varuna_plan.c.
  *
- * All targets are read back before anything is repeated. varuna_window.c decides what
+ * All targets are read back before anything is repeated. varuna_plan.c decides what
  * that means. Where the targets do not tell, the user's policy decides. The same is true if
  * the CPU cannot read the data, because it is in a GPU's memory.
  *
@@ -21,9 +21,8 @@
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include <uct/ib/varuna/core/varuna_memtype.h>
-#include <uct/ib/varuna/core/varuna_window.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 #include "varuna_post.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 
 /* Copy bytes of the request's payload, wherever they are kept. */

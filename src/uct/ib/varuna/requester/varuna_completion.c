@@ -14,7 +14,6 @@
 #include "varuna_lane.h"
 #include "varuna_pending.h"
 #include "varuna_post.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 
 #include <ucs/debug/memtrack_int.h>

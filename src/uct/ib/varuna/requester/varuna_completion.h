@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_COMPLETION_H_
 #define UCT_VARUNA_COMPLETION_H_
 
-#include "varuna_req.h"
+#include "varuna_ring.h"
 
 /** Completion callback of all saved requests. */
 void uct_varuna_req_completion(uct_completion_t *comp);

@@ -9,9 +9,9 @@
 
 #include "varuna_amo_ops.h"
 #include "varuna_requester.h"
-#include <uct/ib/varuna/ctl/varuna_retry.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include "varuna_sm_table.h"
-#include <uct/ib/varuna/core/varuna_backoff.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
@@ -147,14 +147,14 @@ uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
 }
 
 /* What the posting path needs, with the members of uct_varuna_ep_t before it: two cache
- * lines, which a unit test checks. Owner: varuna.inl and varuna_req.c. */
+ * lines, which a unit test checks. Owner: varuna.inl and varuna_ring.c. */
 typedef struct uct_varuna_ep_hot {
     const uint8_t              state;       /* uct_varuna_ep_state_t. Only
                                                varuna_sm.c changes it */
     uint8_t                    fence_next;  /* The next request is fenced */
     uint8_t                    want_signal; /* Silent requests need a completion */
     uint8_t                    num_amos;    /* Unfinished; written by amo/ */
-    uint8_t                    gate;        /* 0: post at once, varuna_gate.h */
+    uint8_t                    gate;        /* 0: post at once, varuna_pending.h */
     uint8_t                    nic;         /* Of the active lane: of this host, */
     uint8_t                    far_nic;     /* and of the peer */
     uint8_t                    logged;      /* Puts on the active lane write entries */
@@ -266,7 +266,7 @@ struct uct_varuna_ep {
         uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 
-    struct {                                /* Owner: varuna_keyless.c */
+    struct {                                /* Owner: varuna_lane.c */
         uct_varuna_backoff_t   backoff;
         uint8_t                links;       /* Avoided until then */
     } keyless;

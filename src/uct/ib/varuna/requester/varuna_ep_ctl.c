@@ -13,11 +13,10 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_component.h>
-#include <uct/ib/varuna/core/varuna_am_seq.h>
+#include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_lane.h"
-#include "varuna_outage.h"
-#include "varuna_req.h"
+#include "varuna_stat.h"
 #include "varuna_ring.h"
 
 

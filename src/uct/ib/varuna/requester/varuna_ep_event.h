@@ -8,7 +8,7 @@
 #ifndef UCT_VARUNA_EP_EVENT_H_
 #define UCT_VARUNA_EP_EVENT_H_
 
-#include "varuna_lane_state.h"
+#include "varuna_lane.h"
 
 /** Why a request is not posted. The caller raises the event, if there is one. */
 typedef enum {

@@ -12,9 +12,8 @@
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
-#include "varuna_outage.h"
+#include "varuna_stat.h"
 #include "varuna_placed.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_sm.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>

@@ -26,7 +26,6 @@
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
-#include "varuna_req.h"
 #include "varuna_ring.h"
 
 /* Intervals in each of which the peer's application must move on */

@@ -59,4 +59,46 @@ void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status);
 
+/* --- Links without a key --- */
+
+/* Links over which an endpoint cannot reach memory, because a NIC of ours or of the peer has
+ * registered it not: it hung, or was short of regions. Nobody looks at that when a request is
+ * posted. The NIC refuses it, and others carry the traffic. */
+
+/** @return Links that are not to be used: there is no key for the peer's log, or a request was
+ *  refused lately. */
+unsigned uct_varuna_ep_keyless_links(const uct_varuna_ep_t *ep);
+
+/** A request on the active lane was refused. @return Whether that is due to a region that a
+ *  NIC lacks. Then the lane's link is avoided for a while, longer after each time. */
+int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep);
+
+/* --- State of the lane --- */
+
+/* Whether the active lane's link or path has failed. Main thread. */
+
+/** @return whether the active lane's link or path has failed since the lane was made:
+ *  one store in another place, which every endpoint sees here. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_lane_is_stale(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    unsigned link = ep->lane.link;
+
+    return (iface->link_table.links[link].generation != ep->lane.link_gen) ||
+           (ep->peer->paths[link].generation != ep->lane.path_gen);
+}
+
+/** @return Why the active lane's link or path has failed. */
+static inline const char *
+uct_varuna_ep_failure_reason(const uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
+    const uct_varuna_link_entry_t *link =
+            &iface->link_table.links[ep->lane.link];
+
+    return (link->generation != ep->lane.link_gen) ? link->reason :
+           ep->peer->paths[ep->lane.link].reason;
+}
+
 #endif

@@ -13,7 +13,6 @@
 #endif
 
 #include "varuna_pending.h"
-#include "varuna_gate.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 static inline uct_pending_req_priv_queue_t *

@@ -7,6 +7,7 @@
 #define UCT_VARUNA_PENDING_H_
 
 #include "varuna_ep.h"
+#include "varuna_ep_event.h"
 
 /* UCT's operations */
 ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
@@ -28,5 +29,121 @@ ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep);
 
 /** Take our element out of the inner lane's pending queue. */
 void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);
+
+/* --- The gate --- */
+
+/* Whether a request may be posted now.
+ *
+ * A post looks at two words: the endpoint's gate, and whether the interface's beat is the
+ * one that the endpoint has seen. The beat increases when a link or a path fails, and when
+ * the user fences the interface. Whoever brings an endpoint into a state in which a request
+ * has to wait, or is not the plainest one, closes its gate; uct_varuna_gate_update() opens
+ * it after a look at everything.
+ *
+ * uct_varuna_ep_can_post() has no side effects: the caller reports the reason
+ * (varuna_ep_event.h). */
+
+/* Whether a request may be posted on the lane right away, by the functions that know mlx5 */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_gate_is_open(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep)
+{
+    return (ep->hot.gate == 0) && (ep->hot.beat == iface->beat);
+}
+
+/** Whether requests are queued to be posted later: by a new endpoint, which has no lane
+ *  yet, and during a planned change of the lane, once the read that ends the old lane
+ *  is posted. After a failure none is queued until the lost ones are posted again. */
+static inline int uct_varuna_ep_takes(const uct_varuna_ep_t *ep)
+{
+    switch (ep->hot.state) {
+    case UCT_VARUNA_EP_OPENING:
+        break;
+    case UCT_VARUNA_EP_SWAP:
+        if (ep->next.swap_posts == 0) {
+            return 0;
+        }
+        break;
+    case UCT_VARUNA_EP_BACKLOG:
+        break;
+    default:
+        return 0;
+    }
+
+    return ep->hot.num_reqs < UCT_VARUNA_MAX_WAITING;
+}
+
+/* Whether the next request is fenced. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
+                        const uct_varuna_ep_t *ep)
+{
+    return ep->hot.fence_next ||
+           (ep->fence_beat != uct_varuna_requester(iface)->fence_beat);
+}
+
+/* Rule 9: a fence holds later posts until earlier atomics are decided. It may be before
+ * the next request, or before an atomic that is still waiting. */
+static inline int
+uct_varuna_ep_amo_is_in_way(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ep_t *ep)
+{
+    return ((ep->amo.undecided > 0) && uct_varuna_ep_is_fenced(iface, ep)) ||
+           (ep->amo.fences > 0) || (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS);
+}
+
+/* Whether a request may be posted as far as the vQP is concerned; the inner lane may
+ * still have no resources. 'now': it may not be kept for later either. The caller passes
+ * the answer to uct_varuna_ep_raise_post(). */
+static UCS_F_ALWAYS_INLINE uct_varuna_post_t
+uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
+                       int now)
+{
+    if (ucs_unlikely((ep->hot.num_amos > 0) &&
+                     uct_varuna_ep_amo_is_in_way(iface, ep))) {
+        return UCT_VARUNA_POST_ATOMICS;
+    }
+
+    if (ucs_unlikely(ep->hot.state != UCT_VARUNA_EP_ACTIVE)) {
+        return (!now && uct_varuna_ep_takes(ep)) ? UCT_VARUNA_POST_OK :
+               UCT_VARUNA_POST_STATE;
+    }
+
+    if (ucs_unlikely(uct_varuna_ep_lane_is_stale(iface, ep))) {
+        return UCT_VARUNA_POST_LANE_FAILED;
+    }
+
+    /* A read is complete when its data has come, not when the responder has
+     * sent it. If a fenced operation were executed while that data got lost,
+     * reading again would see too new a value; and UCX's fence modes do not
+     * always make the NIC wait. */
+    if (ucs_unlikely((ep->hot.num_reads > 0) &&
+                     uct_varuna_ep_is_fenced(iface, ep))) {
+        return UCT_VARUNA_POST_READS;
+    }
+
+    return ((ep->owed == NULL) && (ep->hot.num_reqs < UCT_VARUNA_MAX_REQS)) ?
+           UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
+}
+
+/* Whether requests wait which came first: nothing may pass them, or a fence
+ * would not hold between the two */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
+{
+    return !ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.dispatching;
+}
+
+/* Open the gate if nothing at all is in the way, or close it. */
+static inline void
+uct_varuna_gate_update(const uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
+{
+    ep->hot.gate = (ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
+                   (ep->lane.kind != UCT_VARUNA_LANE_RC) || (ep->hot.num_amos > 0) ||
+                   (ep->owed != NULL) || (ep->hot.reqs.head == NULL) ||
+                   !ucs_queue_is_empty(&ep->pend.queue) ||
+                   uct_varuna_ep_is_fenced(iface, ep) ||
+                   uct_varuna_ep_lane_is_stale(iface, ep);
+    ep->hot.beat = iface->beat;
+}
 
 #endif

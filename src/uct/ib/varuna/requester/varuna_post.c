@@ -10,7 +10,6 @@
 #include "varuna_post.h"
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_post.inl"
 #include "varuna.inl"

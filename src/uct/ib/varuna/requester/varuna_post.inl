@@ -8,7 +8,7 @@
 #define UCT_VARUNA_POST_INL_
 
 #include "varuna_post.h"
-#include "varuna_req.h"
+#include "varuna_ring.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_cas.inl>
 #include <uct/ib/varuna/ucx/varuna_tl.h>

@@ -16,7 +16,6 @@
 #include "varuna_amo_ops.h"
 #include "varuna_baseline.h"
 #include "varuna_ep_ctl.h"
-#include "varuna_keyless.h"
 #include "varuna_lane.h"
 #include "varuna_verdict.h"
 #include "varuna.inl"

@@ -20,12 +20,10 @@
 #include "varuna_baseline.h"
 #include "varuna_compare.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
-#include "varuna_drain.h"
+#include "varuna_verdict.h"
 #include "varuna_rebuild.h"
-#include "varuna_req.h"
 #include "varuna_ring.h"
 #include "varuna_stat.h"
-#include "varuna_verdict.h"
 
 #include <uct/api/v2/uct_v2.h>
 
@@ -281,7 +279,7 @@ void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
     ucs_log_level_t level = uct_varuna_ep_iface(ep)->super.config.failure_level;
 
     if (status != UCS_OK) {
-        /* By default varuna_outage.c has one warning for many endpoints */
+        /* By default varuna_stat.c has one warning for many endpoints */
         ucs_log((level == UCS_LOG_LEVEL_WARN) ? UCS_LOG_LEVEL_DIAG : level,
                 "ep %p: vQP %u fails in state %s (%s epoch %u): %s", ep,
                 ep->id, uct_varuna_ep_state_names[ep->hot.state],

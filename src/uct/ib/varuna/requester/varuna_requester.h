@@ -6,11 +6,9 @@
 #ifndef UCT_VARUNA_REQUESTER_H_
 #define UCT_VARUNA_REQUESTER_H_
 
-#include "varuna_limits.h"
 
-#include <uct/ib/varuna/core/varuna_backoff.h>
-#include <uct/ib/varuna/core/varuna_hash.h>
-#include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
+#include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
@@ -19,6 +17,29 @@
 #include <ucs/datastruct/mpool.h>
 #include <ucs/datastruct/ptr_array.h>
 #include <pthread.h>
+
+/* --- Limits --- */
+
+/* How much a requester asks for at once, when thousands of its endpoints have lost
+ * their lanes. contrib/eval.sh simulates what follows for a thousand hosts. */
+
+/* How many RC connections are begun in a second at most, at first use as well as after a
+ * failure: thousands of them must not stall the traffic. Meanwhile endpoints use DC. */
+#define UCT_VARUNA_REBUILD_RATE      1000
+
+/* How many endpoints to one peer may wait for an answer at once (UCT_VARUNA_CTL_MAX_QUEUE
+ * messages wait in a queue, others are dropped). */
+#define UCT_VARUNA_MAX_ASKING        256
+
+/* How many CONNECT_REQs to one peer may be unanswered at once. */
+#define UCT_VARUNA_MAX_CONNECTING    64
+
+/* A NIC without a route to the peer, and one that was given a wrong local key, may report
+ * the same error. If this many lanes of an endpoint in a row fail with it before one has
+ * completed anything, it is not the links' fault. */
+#define UCT_VARUNA_MAX_UNSENT        8
+
+/* --- The requester's part of the interface --- */
 
 /* Inner endpoint -> outer endpoint, for errors */
 UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_inner_eps, uct_varuna_ep_t*)
@@ -49,7 +70,7 @@ typedef struct uct_varuna_requester_peer {
         unsigned               line;          /* In which its endpoints that fail are
                                                  counted */
         uint8_t                told;          /* The user knows */
-    } outage;                                 /* Owner: varuna_outage.c */
+    } outage;                                 /* Owner: varuna_stat.c */
 } uct_varuna_requester_peer_t;
 
 typedef struct uct_varuna_requester {
@@ -98,7 +119,7 @@ typedef struct uct_varuna_requester {
     struct {
         uct_varuna_outage_t    *lines;        /* Written just now, or about to be */
         unsigned               number;        /* Of the last one */
-    } outage;                                 /* varuna_outage.c */
+    } outage;                                 /* varuna_stat.c */
     struct {
         uint64_t               posted;        /* By lanes which are gone */
         uint64_t               switches;      /* Away from it, */

@@ -8,7 +8,6 @@
 #endif
 
 #include "varuna_ring.h"
-#include "varuna_req.h"
 
 /* From the beginning of a slab to the last place where a request may begin: any fits, and
  * the end of the slab after it */

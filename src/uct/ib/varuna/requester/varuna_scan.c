@@ -12,12 +12,10 @@
 #include "varuna_hang.h"
 #include "varuna_lane.h"
 #include "varuna_ep_event.h"
-#include "varuna_opening.h"
-#include "varuna_outage.h"
-#include "varuna_rebuild.h"
-#include "varuna_req.h"
-#include "varuna_ring.h"
+#include "varuna_ep_life.h"
 #include "varuna_stat.h"
+#include "varuna_rebuild.h"
+#include "varuna_ring.h"
 
 #define UCT_VARUNA_SCAN_EPS          16   /* endpoints per scan */
 

@@ -13,10 +13,9 @@
 #include "varuna_lane.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_hang.h"
-#include "varuna_opening.h"
-#include "varuna_outage.h"
-#include "varuna_recovery.h"
+#include "varuna_ep_life.h"
 #include "varuna_stat.h"
+#include "varuna_recovery.h"
 #include "varuna_rebuild.h"
 #include "varuna_verdict.h"
 

@@ -15,7 +15,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep_event.h"
 #include "varuna_eps.h"
-#include "varuna_farewell.h"
+#include "varuna_ep_life.h"
 
 #include <ucs/debug/log.h>
 

@@ -17,9 +17,9 @@
 
 #include "varuna_am.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_gap.h"
-#include <uct/ib/varuna/core/varuna_am_seq.h>
-#include "varuna_orphan.h"
+#include "varuna_fence.h"
+#include <uct/ib/varuna/core/varuna_held.h>
+#include "varuna_responder_open.h"
 #include "varuna_target_log.h"
 
 #include <ucs/sys/math.h>

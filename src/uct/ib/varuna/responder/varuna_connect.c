@@ -15,7 +15,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
-#include <uct/ib/varuna/ctl/varuna_reach.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_spare.h"
 #include "varuna_fence.h"

@@ -8,23 +8,23 @@
  *   ------------------------              -----------
  *   OPEN_REQ, CLOSE (varuna_target.c)     destroys closed targets
  *   FENCE_REQ (varuna_fence.c)              (varuna_responder_open.c)
- *                                         watches gaps (varuna_gap.c)
+ *                                         watches gaps (varuna_fence.c)
  *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_spare.c)
  *   ATOMIC_REQ, PROXY_REQ                 registers log rings (varuna_target_log.c)
- *     (varuna_atomic_req.c)
+ *     (varuna_target.c)
  *
  * Protected by the async lock, unless a field says otherwise.
  */
 #ifndef UCT_VARUNA_RESPONDER_H_
 #define UCT_VARUNA_RESPONDER_H_
 
-#include <uct/ib/varuna/core/varuna_backoff.h>
-#include <uct/ib/varuna/core/varuna_hash.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
+#include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ctl/varuna_retry.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
@@ -184,7 +184,7 @@ typedef struct uct_varuna_responder_peer {
     unsigned                   targets;    /* Open ones */
     unsigned                   num_held;   /* Messages of all its vQPs, see
                                               varuna_held.h; main thread */
-    struct {                               /* Owner: varuna_orphan.c */
+    struct {                               /* Owner: varuna_responder_open.c */
         unsigned               asked;      /* How often, since then */
         ucs_time_t             since;
     } orphan;
@@ -202,13 +202,13 @@ struct uct_varuna_responder {
     struct {                               /* Active messages. Main thread. Owner:
                                               varuna_am.c */
         uct_recv_desc_t        release_desc; /* Of descriptors the user keeps */
-        ucs_list_link_t        gaps;       /* Targets. Owner: varuna_gap.c */
+        ucs_list_link_t        gaps;       /* Targets. Owner: varuna_fence.c */
         unsigned               num_held;   /* Messages, see varuna_held.h */
     } received;
-    struct {                               /* Owner: varuna_orphan.c */
+    struct {                               /* Owner: varuna_responder_open.c */
         ucs_time_t             ticked_at;
     } orphan;
-    struct {                               /* Owner: varuna_unused.c */
+    struct {                               /* Owner: varuna_responder_open.c */
         unsigned               num;        /* Targets at most, at the last look */
     } unused;
     struct {

@@ -7,18 +7,21 @@
 #  include "config.h"
 #endif
 
-#include "varuna_atomic_req.h"
+#include "varuna_target.h"
 #include "varuna_responder_open.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_am.h"
 #include "varuna_connect.h"
 #include "varuna_fence.h"
 #include "varuna_home_move.h"
-#include "varuna_orphan.h"
-#include "varuna_unused.h"
 #include "varuna_spare.h"
-#include "varuna_target.h"
 #include "varuna_target_log.h"
+#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/core/varuna_held.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -129,4 +132,286 @@ void uct_varuna_responder_destroy(uct_varuna_responder_t *resp)
     uct_varuna_proxy_destroy(resp->proxy);
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_free(resp);
+}
+
+/* --- Targets that nobody knows --- */
+
+/* A late OPEN_REQ, which a switch has kept while the endpoint was closed, opens its vQP
+ * once more, and if OPEN_REP is lost, it is never closed. So OPEN_REP is sent again
+ * for a target that was never used. A requester that has no such endpoint answers with
+ * CLOSE (varuna_stale.c); one that has it and is idle ignores the answer.
+ *
+ * The intervals double, and the number is limited, so an idle requester costs nothing in
+ * the end. varuna_responder_open.c handles dead ones. */
+
+#define UCT_VARUNA_UNUSED_PERIOD   1.0 /* Seconds between looks, and before the first */
+#define UCT_VARUNA_UNUSED_TRIES    12  /* The last one after an hour and 8 minutes */
+#define UCT_VARUNA_UNUSED_BURST    64  /* At one look */
+
+
+static uct_varuna_retry_policy_t uct_varuna_unused_policy(void)
+{
+    uct_varuna_retry_policy_t policy = {
+        .interval  = ucs_time_from_sec(2 * UCT_VARUNA_UNUSED_PERIOD),
+        .backoff   = UCT_VARUNA_UNUSED_TRIES,
+        .max_tries = UCT_VARUNA_UNUSED_TRIES
+    };
+
+    return policy;
+}
+
+static int uct_varuna_unused_is_used(const uct_varuna_target_t *target)
+{
+    return target->is_used ||
+           (target->next_seq != uct_varuna_am_seq_first(target->opening));
+}
+
+static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
+                                     uct_varuna_target_t *target,
+                                     const uct_varuna_retry_policy_t *policy,
+                                     ucs_time_t now)
+{
+    unsigned usable          = target->peer->link_map & ~resp->ctl->ports_down;
+    uct_varuna_ctl_hdr_t hdr = {
+        .type   = UCT_VARUNA_CTL_OPEN_REQ,
+        .dest   = resp->iface->uuid,
+        .uuid   = target->peer->uuid,
+        .secret = target->peer->secret,
+        .vqp    = target->vqp,
+        .epoch  = target->instance
+    };
+    unsigned link;
+
+    if (usable == 0) {
+        return; /* Its turn comes when a port is up */
+    }
+
+    link = uct_varuna_retry_next(&target->reminder, policy, UCT_VARUNA_LINK_NONE,
+                                 usable, now);
+    ucs_debug("rc_varuna: target %u for vqp=%u of peer 0x%" PRIx64 " is not used: "
+              "repeated OPEN_REP", target->id, target->vqp, target->peer->uuid);
+    uct_varuna_target_reply_open(resp, link, &hdr, target);
+}
+
+/* @return Whether a reminder was due. */
+static int uct_varuna_unused_look(uct_varuna_responder_t *resp,
+                                  uct_varuna_target_t *target, ucs_time_t now,
+                                  int has_room)
+{
+    uct_varuna_retry_policy_t policy = uct_varuna_unused_policy();
+    uct_varuna_retry_t *reminder     = &target->reminder;
+
+    if (!reminder->is_active) {
+        uct_varuna_retry_start(reminder, now + (policy.interval / 2), now);
+    }
+
+    switch (uct_varuna_retry_check(reminder, &policy, now, now)) {
+    case UCT_VARUNA_RETRY_WAIT:
+        return 0;
+    case UCT_VARUNA_RETRY_SEND:
+        if (has_room) {
+            uct_varuna_unused_remind(resp, target, &policy, now);
+        }
+        return 1;
+    default:
+        target->is_used = 1; /* As far as we can know */
+        return 0;
+    }
+}
+
+/* Async context, lock held */
+static void uct_varuna_unused_timer(void *arg)
+{
+    uct_varuna_responder_t *resp = arg;
+    ucs_time_t now               = uct_varuna_ctl_now(resp->ctl);
+    unsigned due                 = 0;
+    uct_varuna_target_t *target;
+
+    /* All that were ever opened since have proved that they are used */
+    if (resp->unused.num == 0) {
+        return;
+    }
+
+    resp->unused.num = 0;
+    kh_foreach_value(&resp->targets.by_name, target, {
+        if (uct_varuna_unused_is_used(target)) {
+            continue;
+        }
+
+        ++resp->unused.num;
+        due += uct_varuna_unused_look(resp, target, now,
+                                      due < UCT_VARUNA_UNUSED_BURST);
+    });
+}
+
+void uct_varuna_unused_start(uct_varuna_responder_t *resp)
+{
+    uct_varuna_clock_add(&resp->ctl->clock,
+                         ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD),
+                         uct_varuna_unused_timer, resp);
+}
+
+/* --- Orphans --- */
+
+/* A requester that is killed sends no CLOSE, and its targets would stay here, each with
+ * a queue pair. So quiet peers that have targets here are pinged. A peer is given up when
+ * it was silent for the whole of ORPHAN_TIMEOUT, and messages to it failed on all links.
+ *
+ *   the peer          what a ping meets                  verdict
+ *   computes, idle    its async context answers          alive
+ *   is stopped        its NIC takes it, no answer        alive
+ *   is dead           an error: nothing takes it         given up in the end
+ *   is cut off        an error, as above                 given up in the end
+ *
+ * The last two look the same from here. One that was cut off may come back and find
+ * itself given up. Its queue pairs are gone, so what it posts on RC fails, it asks
+ * for a fence, and is refused. What it posts on DC needs no queue pair of ours: its
+ * messages are refused one by one, and its log ring and its slots for atomics are not
+ * given to another requester while the target is kept. */
+
+/* Looks in one timeout; a peer that was quiet for two of them is asked */
+#define UCT_VARUNA_ORPHAN_TICKS    8
+
+/* Questions without an answer or an error fill the receive queue of a peer that is
+ * stopped: beyond these only each 16th is asked */
+#define UCT_VARUNA_ORPHAN_EAGER    32
+
+/* How many are kept, about 2 KB each; then the oldest one is destroyed */
+#define UCT_VARUNA_ORPHANS_MAX     256
+
+
+static ucs_time_t uct_varuna_orphan_period(const uct_varuna_responder_t *resp)
+{
+    return resp->iface->config.orphan_timeout / UCT_VARUNA_ORPHAN_TICKS;
+}
+
+static void uct_varuna_orphan_give_up(uct_varuna_responder_t *resp,
+                                      uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    khash_t(uct_varuna_targets) *targets = &resp->targets.by_name;
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    ucs_info("rc_varuna: peer 0x%" PRIx64 " has not answered on any link for %.1f "
+             "s: freed the queue pairs of %u endpoints of it", peer->uuid,
+             ucs_time_to_sec(now - peer->heard_at),
+             uct_varuna_responder_peer(resp, peer)->targets);
+    for (iter = kh_begin(targets); iter != kh_end(targets); ++iter) {
+        if (!kh_exist(targets, iter)) {
+            continue;
+        }
+
+        target = kh_val(targets, iter);
+        if (target->peer == peer) {
+            target->orphan = 1;
+            ++resp->stats.given_up;
+            uct_varuna_target_drop(resp, iter);
+        }
+    }
+}
+
+static void uct_varuna_orphan_check(uct_varuna_responder_t *resp,
+                                    uct_varuna_peer_t *peer, ucs_time_t now)
+{
+    uct_varuna_responder_peer_t *own = uct_varuna_responder_peer(resp, peer);
+    ucs_time_t quiet                 = now - peer->heard_at;
+    unsigned usable                  = peer->link_map & ~resp->ctl->ports_down;
+    unsigned link;
+
+    /* With all our ports down, this host is the one that is cut off */
+    if ((own->targets == 0) || (usable == 0) ||
+        (quiet < (2 * uct_varuna_orphan_period(resp)))) {
+        return;
+    }
+
+    if ((quiet >= resp->iface->config.orphan_timeout) &&
+        ucs_test_all_flags(peer->failed, usable)) {
+        uct_varuna_orphan_give_up(resp, peer, now);
+        return;
+    }
+
+    if (own->orphan.since != peer->heard_at) {
+        own->orphan.since = peer->heard_at;
+        own->orphan.asked = 0;
+    }
+
+    ++own->orphan.asked;
+    if ((own->orphan.asked <= UCT_VARUNA_ORPHAN_EAGER) ||
+        ((own->orphan.asked % 16) == 0)) {
+        ucs_for_each_bit(link, usable) {
+            uct_varuna_heartbeat_probe(resp->ctl, peer, link);
+        }
+    }
+}
+
+static void uct_varuna_orphan_timer(void *arg)
+{
+    uct_varuna_responder_t *resp = arg;
+    uct_varuna_peer_t *peer;
+    ucs_time_t now;
+    int is_late;
+
+    /* Answers that arrived while no thread was awake */
+    uct_varuna_ctl_progress(resp->ctl);
+
+    /* Without CPU time, silence of others proves nothing */
+    now                   = uct_varuna_ctl_now(resp->ctl);
+    is_late               = (now - resp->orphan.ticked_at) >
+                            (2 * uct_varuna_orphan_period(resp));
+    resp->orphan.ticked_at = now;
+    kh_foreach_value(&resp->ctl->peers, peer, {
+        if (is_late) {
+            uct_varuna_peer_heard(peer, now);
+        }
+        uct_varuna_orphan_check(resp, peer, now);
+    });
+}
+
+void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
+{
+    resp->orphan.ticked_at = uct_varuna_ctl_now(resp->ctl);
+    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_orphan_period(resp),
+                         uct_varuna_orphan_timer, resp);
+}
+
+/* --- Main thread --- */
+
+static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
+{
+    uct_varuna_target_t *oldest;
+
+    oldest = ucs_list_extract_head(&resp->targets.orphans, uct_varuna_target_t,
+                                   list);
+    --resp->stats.orphans;
+    uct_varuna_target_destroy(resp, oldest);
+}
+
+void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
+{
+    target->broken      = 1;
+    uct_varuna_retry_start(&target->gap.retry, 0, 0);
+    uct_varuna_target_disconnect(resp, target);
+    /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
+     * what it has left is swept, and its slots serve others */
+    uct_varuna_ctl_lock(resp->ctl);
+    uct_varuna_proxy_close_client(resp->proxy, &target->client);
+    uct_varuna_cpu_client_cleanup(&target->cpu); /* Nobody asks for results any more */
+    uct_varuna_ctl_unlock(resp->ctl);
+    ucs_list_add_tail(&resp->targets.orphans, &target->list);
+    if (++resp->stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
+        uct_varuna_orphan_destroy_oldest(resp);
+    }
+}
+
+void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
+                               uct_varuna_target_t *target)
+{
+    uct_varuna_gap_tell(resp, target, uct_varuna_ctl_now(resp->ctl));
+}
+
+void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)
+{
+    while (!ucs_list_is_empty(&resp->targets.orphans)) {
+        uct_varuna_orphan_destroy_oldest(resp);
+    }
 }

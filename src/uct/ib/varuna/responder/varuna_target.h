@@ -35,4 +35,12 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                                   const uct_varuna_ctl_hdr_t *hdr,
                                   uct_varuna_target_t *target);
 
+/* --- Atomics that peers ask for --- */
+
+/* The rows of the bus for atomics that peers ask for: whole ones, which the CPU executes
+ * (mode proxy), and single accesses, which the home NIC executes (mode extended). */
+
+/** Register them. The proxy is open. */
+void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp);
+
 #endif

@@ -14,7 +14,6 @@
 
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
-#include "varuna_mlx5_reg.h"
 #include <ucs/type/init_once.h>
 #include <errno.h>
 

@@ -8,7 +8,6 @@
 #endif
 
 #include "varuna_mlx5_fence.h"
-#include "varuna_ib_symbol.h"
 #include "varuna_mlx5_poll.h"
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"

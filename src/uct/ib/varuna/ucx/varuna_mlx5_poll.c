@@ -9,11 +9,11 @@
 #endif
 
 #include "varuna_mlx5_poll.h"
-#include "varuna_ib_symbol.h"
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 #include "varuna_mlx5_inl.h"
 #include <ucs/type/init_once.h>
+#include <dlfcn.h>
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 14)
 #  define UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP         UCT_IB_MLX5_POLL_FLAG_HAS_EP
@@ -258,4 +258,23 @@ uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned 
     return ((kind == UCT_VARUNA_LANE_RC) && uct_varuna_mlx5_is_plain(iface) &&
             uct_varuna_mlx5_poll_init(iface)) ?
            uct_varuna_mlx5_poll_rc : uct_varuna_mlx5_poll_any;
+}
+
+/* --- Functions by name --- */
+
+/* Finds functions in the library of an inner interface. */
+
+void *uct_varuna_ib_symbol(uct_iface_h iface, const char *name)
+{
+    void *symbol = NULL;
+    Dl_info info;
+    void *lib;
+
+    if ((dladdr((void*)iface->ops.iface_progress, &info) != 0) &&
+        ((lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) != NULL)) {
+        symbol = dlsym(lib, name);
+        dlclose(lib); /* It stays open: the interface is of it */
+    }
+
+    return symbol;
 }

@@ -7,6 +7,7 @@
 #define UCT_VARUNA_MLX5_POLL_H_
 
 #include "varuna_tl_def.h"
+#include <uct/api/uct.h>
 
 /** @return whether completions of sends wait to be polled on an inner interface: its
  *          progress function does not count errors. */
@@ -22,5 +23,20 @@ unsigned uct_varuna_mlx5_progress(uct_iface_h iface);
 unsigned uct_varuna_mlx5_refill(uct_iface_h iface);
 
 uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind);
+
+/* --- Functions by name --- */
+
+/* Functions of UCX's library with rc_mlx5. UCX opens that library for itself alone, so
+ * what we call by name would end the process ("undefined symbol") at the first call. */
+
+/**
+ * Find a function. It takes a search: keep the result.
+ *
+ * @param [in] iface  An inner interface, whose code is in the library.
+ * @param [in] name   Name of the function.
+ *
+ * @return The function, or NULL if this UCX has none.
+ */
+void *uct_varuna_ib_symbol(uct_iface_h iface, const char *name);
 
 #endif

@@ -12,7 +12,7 @@
 #define UCT_VARUNA_MLX5_POST_INL_
 
 #include "varuna_mlx5.h"
-#include "varuna_mlx5_reg.h"
+#include "varuna_mlx5_ep.h"
 #include "varuna_mlx5_inl.h"
 
 /* Control segment, remote address, inline header, entry */

@@ -8,7 +8,6 @@
 #endif
 
 #include "varuna_ud.h"
-#include "varuna_ud_qp.h"
 #include "varuna_compat_ops.h"
 #include <uct/ib/varuna/core/varuna_secret.h>
 

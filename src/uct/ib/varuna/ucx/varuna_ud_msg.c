@@ -2,13 +2,13 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Messages of the UD queue pair of a bus: posting and polling; starting the queue pair, also
- * after a failure, and its events. See varuna_ud_qp.h.
+ * after a failure, and its events. See varuna_ud.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_ud_qp.h"
+#include "varuna_ud.h"
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>

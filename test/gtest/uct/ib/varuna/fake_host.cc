@@ -14,7 +14,7 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/requester/varuna_outage.h>
+#include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 #include <uct/base/uct_worker.h>
 }

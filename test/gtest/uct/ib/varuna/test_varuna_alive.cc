@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_alive.h>
-#include <uct/ib/varuna/core/varuna_pace.h>
+#include <uct/ib/varuna/core/varuna_clock.h>
 }
 
 #include <cstring>

@@ -5,7 +5,6 @@
 
 extern "C" {
 #include <ucs/debug/memtrack_int.h>
-#include <uct/ib/varuna/core/varuna_am_seq.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 }
 

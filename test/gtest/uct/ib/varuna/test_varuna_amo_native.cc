@@ -6,7 +6,7 @@
 #include "test_varuna_recovery.h"
 
 extern "C" {
-#include <uct/ib/varuna/requester/amo/varuna_amo_modes.h>
+#include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
 }
 
 class test_varuna_amo_native : public test_varuna_recovery {

@@ -9,7 +9,7 @@
 extern "C" {
 #include <tools/rc_varuna_audit/audit_certify.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
-#include <uct/ib/varuna/core/varuna_window.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 }
 
 #include <random>

@@ -7,7 +7,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/md/varuna_shortage.h>
+#include <uct/ib/varuna/md/varuna_nic.h>
 }
 
 #include <string>

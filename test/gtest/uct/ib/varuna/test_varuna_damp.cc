@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_damp.h>
+#include <uct/ib/varuna/core/varuna_link.h>
 }
 
 class test_varuna_damp : public ucs::test {

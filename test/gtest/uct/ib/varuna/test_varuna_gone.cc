@@ -10,8 +10,8 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_detector.h>
-#include <uct/ib/varuna/requester/varuna_drain.h>
-#include <uct/ib/varuna/md/varuna_md_end.h>
+#include <uct/ib/varuna/requester/varuna_verdict.h>
+#include <uct/ib/varuna/md/varuna_md_open.h>
 }
 
 static volatile int commands_fail;

@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_links_file.h>
+#include <uct/ib/varuna/core/varuna_link.h>
 }
 
 #include <algorithm>

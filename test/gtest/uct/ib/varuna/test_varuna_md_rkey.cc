@@ -6,7 +6,7 @@
 #include "test_varuna_md.h"
 
 extern "C" {
-#include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/md/varuna_mem.h>
 #include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
 #include <uct/ib/varuna/responder/proxy/varuna_fault.h>
 }

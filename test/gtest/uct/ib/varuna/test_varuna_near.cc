@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_near.h>
+#include <uct/ib/varuna/core/varuna_link.h>
 }
 
 #include <vector>

@@ -6,7 +6,7 @@
 #include "fake_target.h"
 
 extern "C" {
-#include <uct/ib/varuna/responder/varuna_orphan.h>
+#include <uct/ib/varuna/responder/varuna_responder_open.h>
 }
 
 #include <cstring>

@@ -7,8 +7,8 @@
 #include "test_varuna_recovery.h"
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ways.h>
-#include <uct/ib/varuna/requester/varuna_outage.h>
+#include <uct/ib/varuna/ctl/varuna_witness.h>
+#include <uct/ib/varuna/requester/varuna_stat.h>
 }
 
 class test_varuna_outage : public test_varuna_recovery {

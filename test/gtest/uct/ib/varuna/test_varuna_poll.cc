@@ -10,8 +10,8 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_rest.h>
-#include <uct/ib/varuna/ctl/varuna_notify.h>
+#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_bus.h>
 #include <uct/ib/varuna/iface/varuna_progress.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 }

@@ -7,9 +7,9 @@
 #include "fake_target.h"
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_am_seq.h>
+#include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/responder/varuna_am.h>
-#include <uct/ib/varuna/responder/varuna_gap.h>
+#include <uct/ib/varuna/responder/varuna_fence.h>
 }
 
 class test_varuna_received : public fake_target_test {

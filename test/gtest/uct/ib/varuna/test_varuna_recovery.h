@@ -13,15 +13,13 @@
 extern "C" {
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/lanes/varuna_link_event.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
-#include <uct/ib/varuna/requester/varuna_opening.h>
 #include <uct/ib/varuna/requester/varuna_ep_life.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>
 #include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_rebuild.h>
-#include <uct/ib/varuna/requester/varuna_req.h>
 #include <uct/ib/varuna/requester/varuna_ring.h>
 #include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/requester/varuna_verdict.h>

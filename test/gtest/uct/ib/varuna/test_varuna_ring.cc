@@ -8,7 +8,6 @@
 #include "fake_host.h"
 
 extern "C" {
-#include <uct/ib/varuna/requester/varuna_req.h>
 #include <uct/ib/varuna/requester/varuna_ring.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 }

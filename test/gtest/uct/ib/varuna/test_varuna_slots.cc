@@ -8,7 +8,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
-#include <uct/ib/varuna/core/varuna_slots.h>
+#include <uct/ib/varuna/core/varuna_uid.h>
 }
 
 #include <vector>

@@ -7,7 +7,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ucx/varuna_ud_qp.h>
+#include <uct/ib/varuna/ucx/varuna_ud.h>
 }
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/requester/varuna_completion.h>
-#include <uct/ib/varuna/requester/varuna_drain.h>
+#include <uct/ib/varuna/requester/varuna_verdict.h>
 }
 
 class test_varuna_unfenced : public test_varuna_recovery {

@@ -7,7 +7,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_window.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 }
 
 #include <random>

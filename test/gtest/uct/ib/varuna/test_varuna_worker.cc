@@ -9,7 +9,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_uid.h>
-#include <uct/ib/varuna/md/varuna_md_share.h>
+#include <uct/ib/varuna/md/varuna_mem.h>
 }
 
 class test_varuna_worker : public fake_target_test {

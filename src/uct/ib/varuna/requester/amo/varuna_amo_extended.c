@@ -8,9 +8,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_amo_modes.h"
-#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
+#include "varuna_amo.h"
 #include <uct/ib/varuna/core/varuna_parse.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 

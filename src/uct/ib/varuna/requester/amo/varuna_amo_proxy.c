@@ -19,9 +19,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_amo_modes.h"
-#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
+#include "varuna_amo.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/requester/varuna.inl>

@@ -10,7 +10,7 @@
 
 #include "varuna_atomics.h"
 #include "varuna_amo.h"
-#include "varuna_amo_modes.h"
+#include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna.inl>

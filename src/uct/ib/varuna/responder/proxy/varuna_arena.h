@@ -3,7 +3,7 @@
  *
  * The responder's slots for atomics with extended status: one arena for the process,
  * because two of its interfaces may expose the same memory, and a client that meets a
- * UID must find its slot. Called by varuna_block.c and the worker.
+ * UID must find its slot. Called by varuna_arena.c and the worker.
  */
 #ifndef UCT_VARUNA_ARENA_H_
 #define UCT_VARUNA_ARENA_H_

@@ -3,7 +3,7 @@
  *
  * The responder's proxy: requests of clients that cannot reach its home NIC, its
  * loopbacks, and the list of jobs. Jobs are executed one after the other
- * (varuna_job.c), so each is either done, under way, or not begun. A repeated request
+ * (varuna_cpu.c), so each is either done, under way, or not begun. A repeated request
  * gets the answer that is kept for its client (rule 12: exactly once).
  *
  * Lock held in all of it.
@@ -12,13 +12,12 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/core/varuna_atomic_mode.h>
-#include <uct/ib/varuna/md/varuna_md_share.h>
-#include <uct/ib/varuna/ctl/varuna_complain.h>
+#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
-#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_proxy.h"
 

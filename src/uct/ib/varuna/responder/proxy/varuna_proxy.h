@@ -6,7 +6,7 @@
  * the worker, which resolves UIDs of dead or slow owners. All of it runs in the async
  * context with the lock held, over a loopback of the home NIC.
  *
- *   PROXY_REQ -> varuna_proxy.c -> varuna_job.c -> loopback -> varuna_job.c -> REP
+ *   PROXY_REQ -> varuna_proxy.c -> varuna_cpu.c -> loopback -> varuna_cpu.c -> REP
  *   timer     -> varuna_worker.c ------^
  *
  * varuna_home_move.c drives it, and moves the home NIC, which ends connections of
@@ -19,7 +19,7 @@
 #include "varuna_arena.h"
 #include "varuna_home.h"
 #include <uct/ib/varuna/md/varuna_own.h>
-#include <uct/ib/varuna/core/varuna_slots.h>
+#include <uct/ib/varuna/core/varuna_uid.h>
 
 /* The access of the job under way. Outlives the job if its NIC died with it. */
 typedef struct uct_varuna_access {
@@ -104,7 +104,7 @@ typedef struct uct_varuna_proxy {
     struct {
         ucs_time_t             down_at;   /* The home NIC's port is, since then; 0: it is
                                              not, or nobody has asked */
-    } detour;                             /* Owner: varuna_detour.c */
+    } detour;                             /* Owner: varuna_cpu.c */
     ucs_time_t                 rest_at;   /* Packets of a failed access have expired
                                              by then */
     ucs_list_link_t            dead_blocks;
@@ -151,7 +151,7 @@ void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy);
 uint8_t uct_varuna_proxy_find_link(const uct_varuna_proxy_t *proxy,
                                    uint8_t nic);
 
-/* --- varuna_block.c --- */
+/* --- varuna_arena.c --- */
 
 /** Mode extended: register the arena with this interface's memory domain. */
 ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy);
@@ -168,7 +168,7 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
 void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
                                    uct_varuna_client_t *client);
 
-/* --- varuna_job.c --- */
+/* --- varuna_cpu.c --- */
 
 /** Post the access of the first job on the loopback of @a link, whose NIC is
  *  @a nic. @return As UCT does: UCS_INPROGRESS, or UCS_OK if it is done. */
