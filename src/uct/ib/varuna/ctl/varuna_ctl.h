@@ -7,23 +7,20 @@
  * with its bus. This header has its structure, and the question that all ask, whether a NIC
  * is gone:
  *
- *   varuna_ctl_open       opens, closes, listens
- *   varuna_ctl_progress   progress in the async context
- *   varuna_ctl_rest       no events while the main thread polls
+ *   varuna_ctl_open       opens, closes, listens; opens an interface once more
+ *   varuna_ctl_progress   progress in the async context, or none while the main thread polls
  *   varuna_ctl_receive    receiving, dispatch in the main thread
- *   varuna_bus            rows: the handlers of messages, and the inbox
+ *   varuna_bus            rows: the handlers of messages, and the inbox, which wakes the
+ *                         main thread
  *   varuna_ctl_send       sending, answers, the queue of what has no resources
  *   varuna_stranger       REJECT to peers and to strangers
- *   varuna_ports          PORTS: the state of our ports, for the peers that send to us
- *   varuna_moves          ports of ours that get another address; varuna_moves_apply
- *                         uses it, varuna_ctl_reopen opens an interface once more
- *   varuna_heartbeat      PING and PONG; varuna_witness compares what peers say
- *   varuna_ping           sends the pings of a tick, as resources allow
- *   varuna_path           paths to peers, judged by all of that
- *   varuna_peer_event     what the async context found, applied in the main thread
- *   varuna_peer           remote interfaces; varuna_cabling looks at their cables
- *   varuna_ctl_ep         inner endpoints; varuna_doubt limits those that may fail
- *   varuna_notify         wakes the main thread
+ *   varuna_ports          PORTS: the state of our ports, for the peers that send to us, and
+ *                         ports that get another address; varuna_moves_apply uses it
+ *   varuna_heartbeat      PING and PONG, as resources allow; varuna_witness compares what
+ *                         peers say
+ *   varuna_path           paths to peers, judged by all of that, in the main thread
+ *   varuna_peer           remote interfaces, and their cables
+ *   varuna_ctl_ep         inner endpoints, fewer for peers that are probably dead
  *
  * Threads: what runs in the async context is called with the async lock of the worker
  * held, which is recursive; the main thread takes it with uct_varuna_ctl_lock().
