@@ -255,6 +255,19 @@ test_gid_of_server_moves() {
     said server 3
 }
 
+# Without DC, the data lane and the bus share an address
+test_gid_of_client_moves_without_dc() {
+    export UCX_RC_VARUNA_LANES=verbs
+    moving 1 3 --quirk roce
+    said client 3
+}
+
+test_gid_of_server_moves_without_dc() {
+    export UCX_RC_VARUNA_LANES=verbs
+    moving 0 3 --quirk roce
+    said server 3
+}
+
 # complaints: prints what a user of the client sees at the default level, but for UCX's own
 # line about each event of a port
 complaints() {

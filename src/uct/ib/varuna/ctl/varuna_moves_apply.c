@@ -10,7 +10,8 @@
  *          |                   the port was down when they were opened.
  *          |                   Ethernet: the DC interfaces are opened once more, as their
  *          |                   DC targets are bound to an index of the GID table; RC queue
- *          |                   pairs are bound when they are connected
+ *          |                   pairs are bound when they are connected. Without DC, the bus
+ *          |                   is opened once more
  *          |
  *   the link is up (hold-down) those who send to us are told: LINKS_REP, until their requests
  *                              have the new number of moves. So have PORTS and PONG: a peer
@@ -38,6 +39,21 @@
 #define UCT_VARUNA_MOVES_GRACE       1.0
 
 
+/* A link on Ethernet without DC. Its bus takes the address from the data lane, and so has the
+ * new one when it is opened once more */
+static ucs_status_t uct_varuna_moves_apply_rc(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    ucs_status_t status;
+
+    status = uct_varuna_lane_renew_address(ctl->iface, link);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_ctl_link_reopen(ctl, link);
+    return (status != UCS_OK) ? status : uct_varuna_link_read_address(ctl->iface, link);
+}
+
 /* @return UCS_INPROGRESS if something still uses the old address, UCS_ERR_NO_ELEM if there
  * is no GID to open interfaces with. */
 static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
@@ -57,12 +73,12 @@ static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
         return uct_varuna_link_read_address(iface, link);
     }
 
-    if (own->set->fallback == UCT_VARUNA_LANE_NONE) {
-        return UCS_ERR_UNSUPPORTED;
-    }
-
     if (uct_varuna_mlx5_gid_is_missing(uct_varuna_link_rc(own)->inner, &index)) {
         return UCS_ERR_NO_ELEM;
+    }
+
+    if (own->set->fallback == UCT_VARUNA_LANE_NONE) {
+        return uct_varuna_moves_apply_rc(ctl, link);
     }
 
     /* First, since recoveries may need it, which the data lane waits for */

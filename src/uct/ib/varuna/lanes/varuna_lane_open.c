@@ -468,6 +468,24 @@ err_close:
     return status;
 }
 
+ucs_status_t uct_varuna_lane_renew_address(uct_varuna_iface_t *iface, unsigned link)
+{
+    uct_varuna_link_t *own        = &iface->links[link];
+    uct_varuna_lane_iface_t *lane = &own->lanes[own->set->fast];
+    uct_varuna_lane_iface_t used  = *lane;
+    ucs_status_t status;
+
+    status = uct_varuna_lane_open(iface, iface->opening.worker, &iface->opening.params,
+                                  iface->opening.handlers, link, used.kind);
+    if (status == UCS_OK) {
+        uct_varuna_mlx5_addr_take(used.inner, lane->inner);
+        uct_iface_close(lane->inner);
+    }
+
+    *lane = used;
+    return status;
+}
+
 void uct_varuna_lane_ep_destroy(uct_varuna_iface_t *iface, uct_ep_h ep,
                                 uct_varuna_lane_kind_t kind)
 {

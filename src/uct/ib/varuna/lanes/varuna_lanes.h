@@ -268,6 +268,13 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
 ucs_status_t uct_varuna_lane_reopen(uct_varuna_iface_t *iface, unsigned link,
                                     uct_varuna_lane_kind_t kind);
 
+/**
+ * Let the RC lane of a link connect from the address that its port has now, which UCX
+ * chooses as for a new interface: one is opened for that, and closed. Queue pairs that are
+ * connected keep theirs. Main thread.
+ */
+ucs_status_t uct_varuna_lane_renew_address(uct_varuna_iface_t *iface, unsigned link);
+
 /** Read what peers are to know of a link. Main thread; with the lock of ctl, if that is
  *  open. */
 ucs_status_t uct_varuna_link_read_address(uct_varuna_iface_t *iface, unsigned link);
