@@ -266,9 +266,16 @@ nic_dies() {
     fabric_down
 }
 
+# is_said_once TEXT: the client has warned
+is_said_once() {
+    [ "$(grep 'WARN ' client.log | grep -cF "$1")" -eq 1 ] || fail "$(grep -F "$1" client.log)"
+}
+
 test_local_nic_dies() {
     nic_dies 1
     check grep -q 'is gone or hangs: .*(the system says so)' client.log
+    # For all interfaces of the process
+    is_said_once "${nics}_0:1 is dead (the system says so): this process does not use it"
 }
 
 test_remote_nic_dies() {
@@ -285,6 +292,7 @@ test_local_nic_dies_in_silence() {
     export UCX_RC_VARUNA_DRAIN_TIMEOUT=10m UCX_RC_VARUNA_GIVE_UP=10m
     nic_dies 1 --silent
     await 60 client.log "WARN .*${nics}_0:1 is dead"
+    is_said_once "${nics}_0:1 is dead (its commands fail)"
 }
 
 test_local_nic_dies_in_silence_on_dc() {

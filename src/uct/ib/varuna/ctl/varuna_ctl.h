@@ -34,7 +34,7 @@
 #include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/async/async.h>
@@ -170,7 +170,6 @@ struct uct_varuna_ctl {
     uct_varuna_clock_t         clock;      /* Of all that is periodic */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
-    uint8_t                    gone;       /* Links whose NIC is dead: reported */
     uint8_t                    miscabled;  /* Links that reach another one of a peer's:
                                               reported */
     uint8_t                    mtu_differs; /* Links with another path MTU than a peer's:
@@ -267,12 +266,11 @@ static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
     UCS_ASYNC_UNBLOCK(ctl->async);
 }
 
-/** @return Whether the NIC of @a link is gone: the system has said so, or its commands fail.
- *  No lock. */
+/** @return Whether the NIC of @a link is dead, as far as anybody has found out. No lock. */
 static inline int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
 {
     return ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
-           uct_varuna_md_has_ended(ctl->iface->md, ctl->iface->links[link].nic);
+           uct_varuna_md_is_nic_dead(ctl->iface->md, ctl->iface->links[link].nic);
 }
 
 #endif

@@ -208,10 +208,9 @@ void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t ev
         }
         break;
     case UCT_VARUNA_PORT_DOWN:
-        if (!(ctl->gone & UCS_BIT(port)) && uct_varuna_ctl_is_nic_gone(ctl, port)) {
-            ctl->gone |= UCS_BIT(port);
-            ucs_warn("%s is dead: it is not used any more by this process",
-                     uct_varuna_link_name(ctl->iface, port));
+        if (uct_varuna_ctl_is_nic_gone(ctl, port)) {
+            uct_varuna_md_nic_died(ctl->iface->md, ctl->iface->links[port].nic,
+                                   "the system says so");
         }
         ctl->down_map   |= UCS_BIT(port);
         ctl->up_map     &= ~UCS_BIT(port);

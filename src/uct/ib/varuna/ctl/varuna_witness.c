@@ -312,7 +312,7 @@ static unsigned uct_varuna_witness_silence(uct_varuna_crowd_t *crowd,
                                            const uct_varuna_peer_t *peer)
 {
     unsigned down     = (crowd->ctl->ports_down | crowd->ctl->failed |
-                         crowd->ctl->gone | peer->hb.far_down) & peer->link_map;
+                         peer->hb.far_down) & peer->link_map;
     int others_answer = 0;
     uct_varuna_symptoms_t evidence;
     unsigned link;
@@ -434,7 +434,7 @@ void uct_varuna_ways_get(const uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *p
 {
     unsigned link;
 
-    ways->here   = UCS_MASK(ctl->num_links) & ~(ctl->ports_down | ctl->failed | ctl->gone);
+    ways->here   = UCS_MASK(ctl->num_links) & ~(ctl->ports_down | ctl->failed);
     ways->there  = peer->link_map & ~peer->hb.far_down;
     ways->silent = peer->hb.alive.silent ? peer->link_map : 0;
     ucs_for_each_bit(link, peer->link_map) {

@@ -245,7 +245,9 @@ size_t rc_varuna_status(char *buffer, size_t size)
                     index, user->names[i], i,
                     uct_varuna_damp_state_names[state & UCS_MASK(8)]);
             uct_varuna_admin_append_causes(&text, (state >> 8) & UCS_MASK(8));
-            uct_varuna_admin_append(&text, " flaps=%u", flaps);
+            uct_varuna_admin_append(&text, " flaps=%u nic=%s", flaps,
+                                    (user->nic_state == NULL) ? "-" :
+                                    user->nic_state(user->arg, i));
             uct_varuna_admin_append_fences(&text, user->fences[i]);
         }
         uct_varuna_admin_append_peers(&text, user, index);

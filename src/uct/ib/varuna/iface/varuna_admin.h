@@ -27,6 +27,9 @@ typedef struct uct_varuna_admin {
     const uint64_t             *fences[UCT_VARUNA_MAX_LINKS]; /* How many there were, by
                                                                uct_varuna_fenced_t */
     void                       (*wake)(void *arg); /* Called by any thread */
+    const char *               (*nic_state)(void *arg, unsigned link); /* For people; NULL:
+                                                               unknown. Called by any
+                                                               thread */
     void                       (*list_peers)(void *arg, const char *prefix,
                                              ucs_string_buffer_t *text); /* A line each, with
                                                                that before it; NULL: none.

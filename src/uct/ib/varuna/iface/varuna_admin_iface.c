@@ -21,6 +21,14 @@ static void uct_varuna_admin_iface_wake(void *arg)
     uct_varuna_ctl_poke(base->ctl);
 }
 
+static const char *uct_varuna_admin_iface_nic_state(void *arg, unsigned link)
+{
+    uct_varuna_iface_t *base = arg;
+
+    return uct_varuna_nic_state_names[
+            uct_varuna_md_nic_state(base->md, base->links[link].nic)];
+}
+
 static void uct_varuna_admin_iface_list_peers(void *arg, const char *prefix,
                                               ucs_string_buffer_t *text)
 {
@@ -47,6 +55,7 @@ void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
 
     admin->num_links  = base->num_links;
     admin->wake       = uct_varuna_admin_iface_wake;
+    admin->nic_state  = uct_varuna_admin_iface_nic_state;
     admin->list_peers = uct_varuna_admin_iface_list_peers;
     admin->quiesce    = uct_varuna_admin_iface_quiesce;
     admin->arg        = base;

@@ -9,7 +9,7 @@
 
 #include "varuna_choice.h"
 #include <uct/ib/varuna/core/varuna_link.h>
-#include <uct/ib/varuna/md/varuna_md_dead.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/md/varuna_nic.h>
 
 #include <ucs/debug/log.h>

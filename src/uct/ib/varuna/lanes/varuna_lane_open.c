@@ -10,7 +10,7 @@
 
 #include "varuna_lanes.h"
 #include "varuna_lanes.h"
-#include <uct/ib/varuna/md/varuna_md_dead.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 

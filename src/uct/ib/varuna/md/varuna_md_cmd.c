@@ -8,8 +8,7 @@
 #endif
 
 #include "varuna_md_cmd.h"
-#include "varuna_md_dead.h"
-#include "varuna_md_open.h"
+#include "varuna_health.h"
 
 
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md)

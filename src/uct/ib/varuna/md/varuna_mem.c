@@ -9,7 +9,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_md_dead.h"
+#include "varuna_health.h"
 #include "varuna_mem.h"
 #include <uct/ib/varuna/core/varuna_memtype.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>

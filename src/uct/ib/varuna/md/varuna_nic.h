@@ -54,6 +54,15 @@ typedef enum {
     UCT_VARUNA_SHORT_LAST
 } uct_varuna_short_t;
 
+/* What is known of a NIC. It gets worse only: a NIC that was dead is not used again. */
+typedef enum {
+    UCT_VARUNA_NIC_WORKING,
+    UCT_VARUNA_NIC_SHORT,      /* Of something; it is asked again */
+    UCT_VARUNA_NIC_HUNG,       /* A command has been in progress for too long */
+    UCT_VARUNA_NIC_DEAD,       /* The system has said so, or its commands fail */
+    UCT_VARUNA_NIC_LAST
+} uct_varuna_nic_state_t;
+
 /* A NIC port with all transports of a set. */
 typedef struct uct_varuna_nic {
     const uct_varuna_set_t     *set;
@@ -67,7 +76,8 @@ typedef struct uct_varuna_nic {
     int                        is_link;   /* It was chosen */
     int                        is_missing; /* Named, and not there: it keeps its place */
     int                        was_down;  /* When the memory domain was opened */
-    int                        is_dead;   /* It registers nothing any more */
+    uint8_t                    is_dead;   /* Atomic. Of the first port of a device.
+                                             Owner: varuna_health.c */
     uct_mem_h                  spare;     /* Used in place of what a dead NIC could
                                              not register; NULL: not created yet */
     int                        is_barred; /* It has no spare, and regions exist without it.
@@ -76,7 +86,7 @@ typedef struct uct_varuna_nic {
                                              the memory domain. Owner: varuna_choice.c */
     uct_varuna_shortage_t      shortages[UCT_VARUNA_SHORT_LAST]; /* Of the first port of a
                                              device. Lock of the memory domain. Owner:
-                                             varuna_md_dead.c */
+                                             varuna_health.c */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
 } uct_varuna_nic_t;

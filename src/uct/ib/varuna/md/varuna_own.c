@@ -9,7 +9,7 @@
 
 #include "varuna_own.h"
 #include "varuna_md_cmd.h"
-#include "varuna_md_dead.h"
+#include "varuna_health.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
 
 #include <ucs/debug/log.h>
@@ -23,8 +23,7 @@ static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t d
 {
     uct_varuna_cmds_t *queue = uct_varuna_md_cmds(md, nic);
 
-    return md->nics[nic].is_dead ||
-           !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
+    return !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
            ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
             uct_varuna_cmds_is_hung(queue));
 }
@@ -61,11 +60,11 @@ static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
             continue;
         }
 
-        if ((status != UCS_ERR_TIMED_OUT) && !uct_varuna_md_is_nic_dead(md, nic)) {
+        if ((status != UCS_ERR_TIMED_OUT) && !uct_varuna_md_check_nic(md, nic)) {
             uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
             result = status;
         }
-        own->missing |= md->nics[nic].is_dead ? 0 : UCS_BIT(nic);
+        own->missing |= uct_varuna_md_is_nic_dead(md, nic) ? 0 : UCS_BIT(nic);
     }
 
     return result;

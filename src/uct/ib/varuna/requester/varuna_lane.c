@@ -16,7 +16,7 @@
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/md/varuna_md_dead.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ring.h"
 

@@ -13,7 +13,7 @@
 #include "varuna_spare.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/md/varuna_md_dead.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/assert.h>

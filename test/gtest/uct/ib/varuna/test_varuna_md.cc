@@ -427,6 +427,33 @@ UCS_TEST_F(test_varuna_md, reg_without_a_dead_nic) {
     EXPECT_EQ(3u, m_ib.num_mems);
 }
 
+/* One state for all ports of a device, whoever has found out */
+UCS_TEST_F(test_varuna_md, health) {
+    scoped_log_handler slh(hide_warns_logger);
+    const ucs_time_t now = ucs_get_time();
+
+    add("mlx5_0", 2);
+    add("mlx5_1", 1);
+    open();
+    for (unsigned nic = 0; nic < 3; ++nic) {
+        EXPECT_EQ(UCT_VARUNA_NIC_WORKING, uct_varuna_md_nic_state(m_md, nic));
+    }
+
+    uct_varuna_md_note_answer(m_md, 1, UCT_VARUNA_SHORT_MR, UCS_ERR_NO_MEMORY, now);
+    EXPECT_EQ(UCT_VARUNA_NIC_SHORT, uct_varuna_md_nic_state(m_md, 0));
+    EXPECT_EQ(UCT_VARUNA_NIC_WORKING, uct_varuna_md_nic_state(m_md, 2));
+    uct_varuna_md_note_answer(m_md, 0, UCT_VARUNA_SHORT_MR, UCS_OK, now);
+    EXPECT_EQ(UCT_VARUNA_NIC_WORKING, uct_varuna_md_nic_state(m_md, 1));
+
+    EXPECT_TRUE(uct_varuna_md_may_ask(m_md, 0, UCT_VARUNA_SHORT_QP, now));
+    uct_varuna_md_nic_died(m_md, 1, "a test");
+    EXPECT_TRUE(uct_varuna_md_is_nic_dead(m_md, 0));
+    EXPECT_FALSE(uct_varuna_md_is_nic_dead(m_md, 2));
+    EXPECT_EQ(UCT_VARUNA_NIC_DEAD, uct_varuna_md_nic_state(m_md, 0));
+    EXPECT_FALSE(uct_varuna_md_may_ask(m_md, 0, UCT_VARUNA_SHORT_QP,
+                                       now + ucs_time_from_sec(3600)));
+}
+
 UCS_TEST_F(test_varuna_md, reg_needs_a_nic) {
     scoped_log_handler slh(hide_errors_logger);
     uct_mem_h memh;

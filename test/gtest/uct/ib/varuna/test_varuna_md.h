@@ -13,7 +13,7 @@
 extern "C" {
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>
-#include <uct/ib/varuna/md/varuna_md_dead.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <ucs/debug/memtrack_int.h>
 }

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Registering memory where NICs may be dead. A NIC that has died registers nothing any
- * more, and its links are dead as well. The others continue without it. Used by
- * varuna_mem.c.
+ * The health of NICs: who finds out that one is dead or short of something notes it here,
+ * and all others ask here. On a NIC that is dead nothing is posted, registered or created,
+ * and the others continue without it. The interfaces of a process share that.
  *
  * In place of a region that a dead NIC could not register, the NIC's *spare* is used, a
  * region that was registered in time. Requests are posted on lanes of that NIC until
@@ -13,8 +13,8 @@
  * region fail there, and are posted on other links (requester/varuna_lane.h). A NIC that has
  * not even a spare is barred: no interface opens lanes on it.
  */
-#ifndef UCT_VARUNA_MD_DEAD_H_
-#define UCT_VARUNA_MD_DEAD_H_
+#ifndef UCT_VARUNA_HEALTH_H_
+#define UCT_VARUNA_HEALTH_H_
 
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_md.h"
@@ -52,9 +52,21 @@ static inline int uct_varuna_md_is_spare(const uct_varuna_md_t *md,
 /** Before a NIC is used as a link: make its spare. @return An error if it registers nothing. */
 ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic);
 
-/** A registration failed: check whether the NIC is dead, and do not use it any more
- * then. @return Nonzero if it is. */
+/** @return Whether it was found out that a NIC is dead. It is not asked. Any thread. */
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
+
+/** Somebody has found out that a NIC is dead: nobody uses it any more. The user is told of
+ *  the first @a reason. Any thread. */
+void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reason);
+
+/** A registration failed: ask whether the NIC is dead. @return Nonzero if it is. */
+int uct_varuna_md_check_nic(uct_varuna_md_t *md, unsigned nic);
+
+/** @return What is known of a NIC. Any thread. */
+uct_varuna_nic_state_t uct_varuna_md_nic_state(uct_varuna_md_t *md, unsigned nic);
+
+/** For people, by uct_varuna_nic_state_t */
+extern const char *uct_varuna_nic_state_names[];
 
 /**
  * Register on one NIC. If that is dead, its spare is returned.
@@ -82,12 +94,44 @@ ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
 /** Release what the functions above have made. */
 void uct_varuna_md_release_spares(uct_varuna_md_t *md);
 
+/* --- The end of a NIC --- */
+
+/* Since when a NIC that is gone, or may be, does nothing more. The driver raises DEVICE_FATAL
+ * *before* it resets the device, which may send and write until then. Commands of the context
+ * that carries data fail once the driver has taken the device away, also if the event got lost
+ * or nobody listens to it. */
+
+/**
+ * Ask the NIC, on its own thread, unless it was found to have ended before.
+ *
+ * @return When a command failed, as far as is known by now; 0: none has. To be called until
+ *         it returns something else. A NIC that has no memory domain here ended long ago. Never
+ *         waits. Any thread.
+ */
+ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic);
+
+/** @return Whether it is known by now, without asking, that the NIC has ended. Any thread. */
+int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic);
+
+/** @return Whether all that it had sent and accepted has had a @a lifetime since then. */
+static inline int uct_varuna_md_is_at_rest(uct_varuna_md_t *md, unsigned nic, ucs_time_t now,
+                                           ucs_time_t lifetime)
+{
+    ucs_time_t ended_at = uct_varuna_md_ended_at(md, nic);
+
+    return (ended_at != 0) && (now >= (ended_at + lifetime));
+}
+
+/** Release what was made for that. @param [in] is_left  The NIC's thread still
+ *  uses it. */
+void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left);
+
 /* --- Shortage --- */
 
 /* What the NICs of a memory domain are short of. All interfaces of the memory domain share
  * that: together they ask a NIC no more often than one would. Any thread. */
 
-/** @return Whether a NIC is to be asked for one more at @a now. */
+/** @return Whether a NIC is to be asked for one more at @a now. Not if it is dead. */
 int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what,
                           ucs_time_t now);
 

@@ -1,0 +1,384 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The health of NICs. See varuna_health.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_health.h"
+#include "varuna_md_cmd.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/sys.h>
+#include <ucs/sys/math.h>
+#include <ucs/time/time.h>
+
+
+/* Once, while the NIC is alive and has regions, for all of its ports. Without one, the NIC's
+ * death makes registrations fail. */
+static ucs_status_t uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
+{
+    size_t size         = ucs_get_page_size();
+    ucs_status_t status = UCS_OK;
+    uct_mem_h spare     = NULL;
+    unsigned nic;
+
+    pthread_mutex_lock(&md->lock);
+    if ((md->nics[owner].spare != NULL) || (md->is_dead == NULL)) {
+        goto out;
+    }
+
+    if ((md->spare_page == NULL) &&
+        (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") !=
+         0)) {
+        md->spare_page = NULL;
+        status         = UCS_ERR_NO_MEMORY;
+        goto out;
+    }
+
+    status = uct_md_mem_reg(md->nics[owner].md, md->spare_page, size,
+                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS, &spare);
+    if (status != UCS_OK) {
+        goto out;
+    }
+
+    for (nic = owner; nic < md->num_nics; ++nic) {
+        if (md->nics[nic].md == md->nics[owner].md) {
+            md->nics[nic].spare = spare;
+        }
+    }
+
+out:
+    pthread_mutex_unlock(&md->lock);
+    return status;
+}
+
+void uct_varuna_md_release_spares(uct_varuna_md_t *md)
+{
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (md->nics[nic].spare != NULL) {
+            (void)uct_md_mem_dereg(md->nics[nic].md, md->nics[nic].spare);
+        }
+    }
+    ucs_free(md->spare_page);
+}
+
+/* The ports of a device share it */
+static uct_varuna_shortage_t *
+uct_varuna_md_shortage(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what)
+{
+    return &md->nics[ucs_min(uct_varuna_md_inner_owner(md, nic), nic)].shortages[what];
+}
+
+/* Lock held */
+static int uct_varuna_md_is_short(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned what;
+
+    for (what = 0; what < UCT_VARUNA_SHORT_LAST; ++what) {
+        if (uct_varuna_md_shortage(md, nic, what)->backoff.failures > 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+
+    if (owner >= UCT_VARUNA_MAX_LINKS) {
+        return 0;
+    }
+
+    if (uct_varuna_md_has_ended(md, owner)) {
+        uct_varuna_md_nic_died(md, owner, "its commands fail");
+    }
+
+    return __atomic_load_n(&md->nics[owner].is_dead, __ATOMIC_RELAXED);
+}
+
+void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reason)
+{
+    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+
+    if ((owner < UCT_VARUNA_MAX_LINKS) &&
+        !__atomic_exchange_n(&md->nics[owner].is_dead, 1, __ATOMIC_RELAXED)) {
+        ucs_warn("rc_varuna: %s is dead (%s): this process does not use it any more",
+                 md->nics[owner].dev_name, reason);
+    }
+}
+
+int uct_varuna_md_check_nic(uct_varuna_md_t *md, unsigned nic)
+{
+    if (!uct_varuna_md_is_nic_dead(md, nic) && (md->is_dead != NULL) &&
+        md->is_dead(md->nics[nic].md)) {
+        uct_varuna_md_nic_died(md, nic, "its commands fail");
+    }
+
+    return uct_varuna_md_is_nic_dead(md, nic);
+}
+
+const char *uct_varuna_nic_state_names[] = {
+    [UCT_VARUNA_NIC_WORKING] = "working",
+    [UCT_VARUNA_NIC_SHORT]   = "short",
+    [UCT_VARUNA_NIC_HUNG]    = "hung",
+    [UCT_VARUNA_NIC_DEAD]    = "dead"
+};
+
+UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_nic_state_names) ==
+                         UCT_VARUNA_NIC_LAST);
+
+uct_varuna_nic_state_t uct_varuna_md_nic_state(uct_varuna_md_t *md, unsigned nic)
+{
+    uct_varuna_cmds_t *cmds = uct_varuna_md_cmds(md, nic);
+    int is_short;
+
+    if (uct_varuna_md_is_nic_dead(md, nic)) {
+        return UCT_VARUNA_NIC_DEAD;
+    }
+
+    if ((cmds != NULL) && uct_varuna_cmds_is_hung(cmds)) {
+        return UCT_VARUNA_NIC_HUNG;
+    }
+
+    pthread_mutex_lock(&md->lock);
+    is_short = uct_varuna_md_is_short(md, nic);
+    pthread_mutex_unlock(&md->lock);
+    return is_short ? UCT_VARUNA_NIC_SHORT : UCT_VARUNA_NIC_WORKING;
+}
+
+ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner      = uct_varuna_md_inner_owner(md, nic);
+    ucs_status_t status = md->nics[owner].is_barred ? UCS_ERR_NO_MEMORY :
+                          uct_varuna_md_make_spare(md, owner);
+
+    if ((status != UCS_OK) && !uct_varuna_md_check_nic(md, owner)) {
+        uct_varuna_md_note_answer(md, owner, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
+                                     void *address, size_t length,
+                                     uct_varuna_reg_arg_t arg, int is_urgent,
+                                     uct_mem_h *memh_p)
+{
+    uct_varuna_nic_t *inner = &md->nics[nic];
+    ucs_status_t status     = UCS_ERR_IO_ERROR;
+    int is_dead             = uct_varuna_md_is_nic_dead(md, nic);
+
+    if (!is_dead && !is_urgent &&
+        !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time())) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    if (!is_dead) {
+        status = uct_varuna_compat_mem_reg(inner->md, address, length, arg,
+                                           memh_p);
+        if (status == UCS_OK) {
+            (void)uct_varuna_md_make_spare(md, nic);
+            uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, UCS_OK, 0);
+            return UCS_OK;
+        }
+    }
+
+    if ((inner->spare == NULL) || !uct_varuna_md_check_nic(md, nic)) {
+        return status;
+    }
+
+    *memh_p = inner->spare;
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
+                                      ucs_status_t status, uct_mem_h *memh_p)
+{
+    uct_varuna_nic_t *inner = &md->nics[nic];
+
+    if (md->is_dead == NULL) {
+        return status;
+    }
+
+    if ((status != UCS_ERR_NO_RESOURCE) && !uct_varuna_md_check_nic(md, nic)) {
+        uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
+    }
+
+    if (uct_varuna_md_make_spare(md, nic) != UCS_OK) {
+        inner->is_barred = 1;
+    }
+
+    *memh_p = inner->spare;
+    return UCS_OK;
+}
+
+/* --- The end of a NIC --- */
+
+/* Since when a NIC does nothing more. */
+
+struct uct_varuna_md_end {
+    uct_varuna_cmd_t             super;
+    uct_md_h                     inner;
+    uct_varuna_md_is_dead_func_t is_dead;
+    ucs_time_t                   failed_at; /* Written by the NIC's thread */
+    int                          is_asked;  /* Until the command has come back */
+};
+
+static ucs_status_t uct_varuna_md_end_run(uct_varuna_cmd_t *cmd)
+{
+    uct_varuna_md_end_t *end = ucs_derived_of(cmd, uct_varuna_md_end_t);
+
+    /* It may have been asked once more by a thread that had seen no failure yet */
+    if ((end->failed_at == 0) && end->is_dead(end->inner)) {
+        __atomic_store_n(&end->failed_at, ucs_get_time(), __ATOMIC_RELEASE);
+    }
+
+    return UCS_OK;
+}
+
+static void uct_varuna_md_end_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
+{
+    uct_varuna_md_end_t *end = ucs_derived_of(cmd, uct_varuna_md_end_t);
+
+    (void)status; /* Without a sink it says nothing */
+    __atomic_store_n(&end->is_asked, 0, __ATOMIC_RELEASE);
+}
+
+static uct_varuna_md_end_t *uct_varuna_md_end_get(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_md_end_t *end   = __atomic_load_n(&md->ends[owner], __ATOMIC_ACQUIRE);
+    uct_varuna_md_end_t *other = NULL;
+
+    if (end != NULL) {
+        return end;
+    }
+
+    end = ucs_calloc(1, sizeof(*end), "varuna_md_end");
+    if (end == NULL) {
+        return NULL; /* Asked again */
+    }
+
+    end->super.run  = uct_varuna_md_end_run;
+    end->super.done = uct_varuna_md_end_done;
+    end->inner      = md->nics[owner].md;
+    end->is_dead    = md->is_dead;
+    /* Not under the lock of the memory domain, whose owner may wait for a NIC */
+    if (!__atomic_compare_exchange_n(&md->ends[owner], &other, end, 0, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        ucs_free(end);
+        return other;
+    }
+
+    return end;
+}
+
+ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    uct_varuna_md_end_t *end;
+    ucs_time_t failed_at;
+
+    if ((owner >= UCT_VARUNA_MAX_LINKS) || (md->is_dead == NULL)) {
+        return 1; /* There is nothing that could still act: it ended long ago */
+    }
+
+    end = uct_varuna_md_end_get(md, owner);
+    if (end == NULL) {
+        return 0;
+    }
+
+    failed_at = __atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE);
+    if ((failed_at == 0) &&
+        !__atomic_exchange_n(&end->is_asked, 1, __ATOMIC_ACQ_REL)) {
+        if (md->cmds[owner] != NULL) {
+            uct_varuna_cmds_submit(md->cmds[owner], &end->super);
+        } else {
+            end->super.done(&end->super, end->super.run(&end->super));
+            failed_at = end->failed_at;
+        }
+    }
+
+    return failed_at;
+}
+
+int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    const uct_varuna_md_end_t *end;
+
+    if (owner >= UCT_VARUNA_MAX_LINKS) {
+        return 0;
+    }
+
+    end = __atomic_load_n(&md->ends[owner], __ATOMIC_ACQUIRE);
+    return (end != NULL) && (__atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE) != 0);
+}
+
+void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left)
+{
+    if (!is_left) {
+        ucs_free(md->ends[nic]);
+    }
+    md->ends[nic] = NULL;
+}
+
+/* --- Shortage --- */
+
+/* What the NICs of a memory domain are short of. */
+
+/* For people, in the singular */
+static const char *uct_varuna_short_names[] = {
+    [UCT_VARUNA_SHORT_QP] = "queue pair",
+    [UCT_VARUNA_SHORT_MR] = "memory region",
+    [UCT_VARUNA_SHORT_AH] = "address handle"
+};
+
+UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_short_names) ==
+                         UCT_VARUNA_SHORT_LAST);
+
+
+int uct_varuna_md_may_ask(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what,
+                          ucs_time_t now)
+{
+    int may_ask;
+
+    if (uct_varuna_md_is_nic_dead(md, nic)) {
+        return 0;
+    }
+
+    pthread_mutex_lock(&md->lock);
+    may_ask = uct_varuna_shortage_may_ask(uct_varuna_md_shortage(md, nic, what), now);
+    pthread_mutex_unlock(&md->lock);
+    return may_ask;
+}
+
+void uct_varuna_md_note_answer(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what,
+                               ucs_status_t status, ucs_time_t now)
+{
+    pthread_mutex_lock(&md->lock);
+    uct_varuna_shortage_note(uct_varuna_md_shortage(md, nic, what),
+                             uct_varuna_short_names[what], md->nics[nic].dev_name, status,
+                             now);
+    pthread_mutex_unlock(&md->lock);
+}
+
+void uct_varuna_md_note_handle(uct_varuna_md_t *md, unsigned nic,
+                               uct_varuna_backoff_t *backoff, ucs_status_t status,
+                               ucs_time_t now)
+{
+    if (status != UCS_OK) {
+        (void)uct_varuna_backoff_failed(backoff, status, now);
+    } else if (uct_varuna_backoff_succeeded(backoff) == 0) {
+        return;
+    }
+
+    uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_AH, status, now);
+}
