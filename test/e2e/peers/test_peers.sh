@@ -295,6 +295,31 @@ test_local_nic_dies_in_silence() {
     is_said_once "${nics}_0:1 is dead (its commands fail)"
 }
 
+# status_has TEXT: rc_varuna_ctl shows it for the client
+status_has() {
+    "$RCV_PREFIX/bin/rc_varuna_ctl" -d ctl --all status >status && grep -q "$1" status
+}
+
+# The system resets it. Those who run go on without it, and say so
+test_local_nic_returns() {
+    fabric_up
+    servers 0 one
+    mkdir -m 700 ctl
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    client 1 2 one
+    comes status_has "link=${nics}_0:1 .* nic=working" || fail "$(cat status)"
+    check "$emu" nic -n "$fabric" 1:0 kill
+    await 60 client.log "WARN .*${nics}_0:1 is dead"
+    comes status_has "link=${nics}_0:1 .* nic=dead" || fail "$(cat status)"
+    check "$emu" nic -n "$fabric" 1:0 revive
+    await 60 client.log "WARN .*${nics}_0:1 works again"
+    comes status_has "link=${nics}_0:1 .* nic=reset" || fail "$(cat status)"
+    await_more
+    all_good
+    is_said_once "${nics}_0:1 works again"
+    fabric_down
+}
+
 test_local_nic_dies_in_silence_on_dc() {
     export UCX_RC_VARUNA_DRAIN_TIMEOUT=10m UCX_RC_VARUNA_GIVE_UP=10m
     run=$(check "$top/test/e2e/lib/mutant.sh" slow_rebuild)

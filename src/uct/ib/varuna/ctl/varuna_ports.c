@@ -257,6 +257,9 @@ static void uct_varuna_ports_look(uct_varuna_ctl_t *ctl)
             uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_UP);
         } else if (uct_varuna_ports_has_gone(ctl, link)) {
             uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_DOWN);
+        } else if (uct_varuna_ctl_is_nic_gone(ctl, link)) {
+            uct_varuna_md_look_for_return(ctl->iface->md, ctl->iface->links[link].nic,
+                                          uct_varuna_ctl_now(ctl));
         }
     }
 }

@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 #include <uct/ib/varuna/ucx/varuna_ucx_check.h>
 
 #include <ucs/debug/log.h>
@@ -130,6 +131,7 @@ uct_varuna_md_open(uct_component_t *component, const char *md_name,
         uct_varuna_ucx_fork_get();
         md                = ucs_derived_of(*md_p, uct_varuna_md_t);
         md->is_dead       = uct_varuna_mlx5_is_md_dead;
+        md->answers       = uct_varuna_mlx5_port_answers;
         md->rests_at_fork = 1;
     }
     return status;

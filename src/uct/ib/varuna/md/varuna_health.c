@@ -12,10 +12,26 @@
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 #include <ucs/sys/math.h>
 #include <ucs/time/time.h>
 
+
+/* What is asked of a NIC that may be gone. It may outlive the memory domain, if the NIC's
+ * thread hangs */
+struct uct_varuna_md_end {
+    uct_varuna_cmd_t             super;
+    uct_md_h                     inner;
+    uct_varuna_md_is_dead_func_t is_dead;
+    uct_varuna_md_answers_func_t answers;
+    char                         dev_name[UCT_DEVICE_NAME_MAX];
+    uct_varuna_backoff_t         backoff;   /* Lock of the memory domain */
+    ucs_time_t                   failed_at; /* Written by the NIC's thread */
+    int                          has_returned; /* The same */
+    int                          is_told;   /* The user: that it has returned */
+    int                          is_asked;  /* Until the command has come back */
+};
 
 /* Once, while the NIC is alive and has regions, for all of its ports. Without one, the NIC's
  * death makes registrations fail. */
@@ -75,6 +91,14 @@ uct_varuna_md_shortage(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t wha
     return &md->nics[ucs_min(uct_varuna_md_inner_owner(md, nic), nic)].shortages[what];
 }
 
+static int uct_varuna_md_has_returned(const uct_varuna_md_t *md, unsigned nic)
+{
+    const uct_varuna_md_end_t *end =
+            __atomic_load_n(&md->ends[uct_varuna_md_inner_owner(md, nic)], __ATOMIC_ACQUIRE);
+
+    return (end != NULL) && __atomic_load_n(&end->has_returned, __ATOMIC_RELAXED);
+}
+
 /* Lock held */
 static int uct_varuna_md_is_short(uct_varuna_md_t *md, unsigned nic)
 {
@@ -129,7 +153,8 @@ const char *uct_varuna_nic_state_names[] = {
     [UCT_VARUNA_NIC_WORKING] = "working",
     [UCT_VARUNA_NIC_SHORT]   = "short",
     [UCT_VARUNA_NIC_HUNG]    = "hung",
-    [UCT_VARUNA_NIC_DEAD]    = "dead"
+    [UCT_VARUNA_NIC_DEAD]    = "dead",
+    [UCT_VARUNA_NIC_RESET]   = "reset"
 };
 
 UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_nic_state_names) ==
@@ -141,7 +166,8 @@ uct_varuna_nic_state_t uct_varuna_md_nic_state(uct_varuna_md_t *md, unsigned nic
     int is_short;
 
     if (uct_varuna_md_is_nic_dead(md, nic)) {
-        return UCT_VARUNA_NIC_DEAD;
+        return uct_varuna_md_has_returned(md, nic) ? UCT_VARUNA_NIC_RESET :
+               UCT_VARUNA_NIC_DEAD;
     }
 
     if ((cmds != NULL) && uct_varuna_cmds_is_hung(cmds)) {
@@ -222,23 +248,19 @@ ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
 
 /* --- The end of a NIC --- */
 
-/* Since when a NIC does nothing more. */
-
-struct uct_varuna_md_end {
-    uct_varuna_cmd_t             super;
-    uct_md_h                     inner;
-    uct_varuna_md_is_dead_func_t is_dead;
-    ucs_time_t                   failed_at; /* Written by the NIC's thread */
-    int                          is_asked;  /* Until the command has come back */
-};
 
 static ucs_status_t uct_varuna_md_end_run(uct_varuna_cmd_t *cmd)
 {
     uct_varuna_md_end_t *end = ucs_derived_of(cmd, uct_varuna_md_end_t);
 
-    /* It may have been asked once more by a thread that had seen no failure yet */
-    if ((end->failed_at == 0) && end->is_dead(end->inner)) {
-        __atomic_store_n(&end->failed_at, ucs_get_time(), __ATOMIC_RELEASE);
+    if (end->failed_at == 0) {
+        if (end->is_dead(end->inner)) {
+            __atomic_store_n(&end->failed_at, ucs_get_time(), __ATOMIC_RELEASE);
+        }
+    } else if (!end->has_returned && (end->answers != NULL)) {
+        /* Also if it was asked once more by a thread that had seen no failure yet */
+        __atomic_store_n(&end->has_returned, !!end->answers(end->dev_name),
+                         __ATOMIC_RELAXED);
     }
 
     return UCS_OK;
@@ -270,6 +292,8 @@ static uct_varuna_md_end_t *uct_varuna_md_end_get(uct_varuna_md_t *md, unsigned 
     end->super.done = uct_varuna_md_end_done;
     end->inner      = md->nics[owner].md;
     end->is_dead    = md->is_dead;
+    end->answers    = md->answers;
+    ucs_strncpy_zero(end->dev_name, md->nics[owner].dev_name, sizeof(end->dev_name));
     /* Not under the lock of the memory domain, whose owner may wait for a NIC */
     if (!__atomic_compare_exchange_n(&md->ends[owner], &other, end, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
@@ -280,11 +304,24 @@ static uct_varuna_md_end_t *uct_varuna_md_end_get(uct_varuna_md_t *md, unsigned 
     return end;
 }
 
+static void uct_varuna_md_end_ask(uct_varuna_md_t *md, unsigned owner,
+                                  uct_varuna_md_end_t *end)
+{
+    if (__atomic_exchange_n(&end->is_asked, 1, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+
+    if (md->cmds[owner] != NULL) {
+        uct_varuna_cmds_submit(md->cmds[owner], &end->super);
+    } else {
+        end->super.done(&end->super, end->super.run(&end->super));
+    }
+}
+
 ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
 {
     unsigned owner = uct_varuna_md_inner_owner(md, nic);
     uct_varuna_md_end_t *end;
-    ucs_time_t failed_at;
 
     if ((owner >= UCT_VARUNA_MAX_LINKS) || (md->is_dead == NULL)) {
         return 1; /* There is nothing that could still act: it ended long ago */
@@ -295,18 +332,42 @@ ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
         return 0;
     }
 
-    failed_at = __atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE);
-    if ((failed_at == 0) &&
-        !__atomic_exchange_n(&end->is_asked, 1, __ATOMIC_ACQ_REL)) {
-        if (md->cmds[owner] != NULL) {
-            uct_varuna_cmds_submit(md->cmds[owner], &end->super);
-        } else {
-            end->super.done(&end->super, end->super.run(&end->super));
-            failed_at = end->failed_at;
-        }
+    if (__atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE) == 0) {
+        uct_varuna_md_end_ask(md, owner, end);
     }
 
-    return failed_at;
+    return __atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE);
+}
+
+void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t now)
+{
+    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    uct_varuna_md_end_t *end;
+    int is_due;
+
+    if ((uct_varuna_md_ended_at(md, nic) == 0) || (owner >= UCT_VARUNA_MAX_LINKS) ||
+        (md->ends[owner] == NULL)) {
+        return;
+    }
+
+    end = md->ends[owner];
+    if (__atomic_load_n(&end->has_returned, __ATOMIC_RELAXED)) {
+        if (!__atomic_exchange_n(&end->is_told, 1, __ATOMIC_RELAXED)) {
+            ucs_warn("rc_varuna: %s works again: programs that start now use it, this one "
+                     "does not", end->dev_name);
+        }
+        return;
+    }
+
+    pthread_mutex_lock(&md->lock);
+    is_due = uct_varuna_backoff_is_due(&end->backoff, now);
+    if (is_due) {
+        (void)uct_varuna_backoff_failed(&end->backoff, UCS_ERR_NO_DEVICE, now);
+    }
+    pthread_mutex_unlock(&md->lock);
+    if (is_due) {
+        uct_varuna_md_end_ask(md, owner, end);
+    }
 }
 
 int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic)

@@ -59,6 +59,10 @@ int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
  *  the first @a reason. Any thread. */
 void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reason);
 
+/** Now and then: find out whether a NIC that is dead works again, which the user is told once.
+ *  It is asked on its own thread, less and less often. Any thread. */
+void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t now);
+
 /** A registration failed: ask whether the NIC is dead. @return Nonzero if it is. */
 int uct_varuna_md_check_nic(uct_varuna_md_t *md, unsigned nic);
 

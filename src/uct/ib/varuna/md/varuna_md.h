@@ -19,6 +19,9 @@
 /** @return Nonzero if the NIC of an inner memory domain is gone for good. */
 typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
 
+/** @return Nonzero if a port, such as "mlx5_0:1", answers when its device is opened anew. */
+typedef int (*uct_varuna_md_answers_func_t)(const char *dev_name);
+
 /* Of a NIC that may be gone, varuna_md_open.c */
 typedef struct uct_varuna_md_end uct_varuna_md_end_t;
 
@@ -65,6 +68,7 @@ struct uct_varuna_md {
     } return_policy;                      /* From the file of links */
     uct_varuna_atomic_mode_t   atomic_mode;
     uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs never die */
+    uct_varuna_md_answers_func_t answers; /* NULL: nor do they come back */
     int                        rests_at_fork; /* It has called uct_varuna_ucx_fork_get() */
     void                       *spare_page; /* What spares have registered */
     pthread_mutex_t            lock;      /* Protects the tree of regions, making

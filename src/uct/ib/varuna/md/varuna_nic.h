@@ -54,12 +54,13 @@ typedef enum {
     UCT_VARUNA_SHORT_LAST
 } uct_varuna_short_t;
 
-/* What is known of a NIC. It gets worse only: a NIC that was dead is not used again. */
+/* What is known of a NIC. This process does not use one again that was dead. */
 typedef enum {
     UCT_VARUNA_NIC_WORKING,
     UCT_VARUNA_NIC_SHORT,      /* Of something; it is asked again */
     UCT_VARUNA_NIC_HUNG,       /* A command has been in progress for too long */
     UCT_VARUNA_NIC_DEAD,       /* The system has said so, or its commands fail */
+    UCT_VARUNA_NIC_RESET,      /* It was dead, and works for programs that start now */
     UCT_VARUNA_NIC_LAST
 } uct_varuna_nic_state_t;
 

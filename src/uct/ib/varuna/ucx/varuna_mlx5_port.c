@@ -39,6 +39,42 @@ double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name)
                                attr.subnet_timeout);
 }
 
+static struct ibv_context *uct_varuna_mlx5_device_open(const char *dev_name)
+{
+    size_t length               = strcspn(dev_name, ":");
+    struct ibv_context *context = NULL;
+    struct ibv_device **devices = ibv_get_device_list(NULL);
+    unsigned i;
+
+    for (i = 0; (devices != NULL) && (devices[i] != NULL); ++i) {
+        if ((strlen(devices[i]->name) == length) &&
+            !strncmp(devices[i]->name, dev_name, length)) {
+            context = ibv_open_device(devices[i]);
+            break;
+        }
+    }
+
+    if (devices != NULL) {
+        ibv_free_device_list(devices);
+    }
+    return context;
+}
+
+int uct_varuna_mlx5_port_answers(const char *dev_name)
+{
+    struct ibv_context *context = uct_varuna_mlx5_device_open(dev_name);
+    struct ibv_port_attr attr;
+    int ret;
+
+    if (context == NULL) {
+        return 0;
+    }
+
+    ret = ibv_query_port(context, uct_varuna_mlx5_port_num(dev_name), &attr);
+    ibv_close_device(context);
+    return ret == 0;
+}
+
 uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md)
 {
     uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;

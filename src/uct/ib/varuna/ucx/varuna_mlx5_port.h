@@ -30,6 +30,10 @@ static inline uint8_t uct_varuna_mlx5_port_num(const char *dev_name)
  */
 double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name);
 
+/** @return Nonzero if the device of @a dev_name can be opened, and the port answers. What is
+ *  open of the device is of no account: a reset ends that. May wait for the driver. */
+int uct_varuna_mlx5_port_answers(const char *dev_name);
+
 /**
  * Let UCX list, and open, those ports of a device, too, that are not active. UCX has asked
  * when it opened the device, and leaves them out.

@@ -291,6 +291,16 @@ UCS_TEST_F(test_varuna_gone_hopeless, read) {
 }
 
 class test_varuna_md_end : public test_varuna_md {
+protected:
+    static void wait_until(const std::function<bool()> &condition)
+    {
+        const ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(60);
+
+        while (!condition()) {
+            ASSERT_LT(ucs_get_time(), deadline);
+            usleep(1000);
+        }
+    }
 };
 
 /* The NIC's thread asks until a command fails, and the first failure counts */
@@ -317,4 +327,43 @@ UCS_TEST_F(test_varuna_md_end, first_command_that_fails) {
     EXPECT_EQ(ended_at, uct_varuna_md_ended_at(m_md, 1)) << "a port of the same NIC";
     commands_fail = 0;
     EXPECT_EQ(ended_at, uct_varuna_md_ended_at(m_md, 0)) << "for good";
+}
+
+/* A NIC that was reset is asked less and less often, and the user is told once */
+UCS_TEST_F(test_varuna_md_end, return_is_noticed) {
+    static volatile int asked, answers;
+    scoped_log_handler slh(wrap_warns_logger);
+    const ucs_time_t second = ucs_time_from_sec(1);
+    ucs_time_t now          = ucs_get_time();
+
+    asked = answers = 0;
+    add("mlx5_0", 2);
+    open();
+    m_md->is_dead = is_dead;
+    m_md->answers = [](const char *dev_name) -> int {
+        EXPECT_STREQ("mlx5_0:1", dev_name);
+        ++asked;
+        return answers;
+    };
+    commands_fail = 1;
+    wait_until([&]() { return uct_varuna_md_ended_at(m_md, 1) != 0; });
+    EXPECT_EQ(UCT_VARUNA_NIC_DEAD, uct_varuna_md_nic_state(m_md, 1));
+    for (int times = 1; times <= 3; ++times) {
+        uct_varuna_md_look_for_return(m_md, times % 2, now);
+        wait_until([&]() { return asked == times; });
+        uct_varuna_md_look_for_return(m_md, times % 2, now);
+        now += 16 * second;
+    }
+
+    EXPECT_EQ(UCT_VARUNA_NIC_DEAD, uct_varuna_md_nic_state(m_md, 0));
+    answers = 1;
+    wait_until([&]() {
+        now += 16 * second;
+        uct_varuna_md_look_for_return(m_md, 0, now);
+        return uct_varuna_md_nic_state(m_md, 1) == UCT_VARUNA_NIC_RESET;
+    });
+    uct_varuna_md_look_for_return(m_md, 1, now);
+    uct_varuna_md_look_for_return(m_md, 0, now);
+    EXPECT_EQ(2u, m_warnings.size()) << "that it died, and that it works";
+    EXPECT_TRUE(uct_varuna_md_is_nic_dead(m_md, 0)) << "it is not used";
 }
