@@ -18,7 +18,7 @@
 #include <uct/ib/varuna/core/varuna_alive.h>
 #include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/core/varuna_clock.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/requester/varuna_requester.h>
 #include <uct/ib/varuna/requester/varuna_sm_table.h>
 

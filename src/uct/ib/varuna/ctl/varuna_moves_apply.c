@@ -55,13 +55,17 @@ static ucs_status_t uct_varuna_moves_apply_rc(uct_varuna_ctl_t *ctl, unsigned li
 }
 
 /* @return UCS_INPROGRESS if something still uses the old address, UCS_ERR_NO_ELEM if there
- * is no GID to open interfaces with. */
+ * is no GID to open interfaces with, UCS_ERR_NO_DEVICE if the NIC is dead. */
 static ucs_status_t uct_varuna_moves_apply(uct_varuna_ctl_t *ctl, unsigned link)
 {
     uct_varuna_iface_t *iface = ctl->iface;
     uct_varuna_link_t *own    = &iface->links[link];
     ucs_status_t status;
     unsigned index;
+
+    if (uct_varuna_ctl_is_nic_gone(ctl, link)) {
+        return UCS_ERR_NO_DEVICE;
+    }
 
     if (own->addr.is_ib &&
         (!own->is_late || (own->set->fallback == UCT_VARUNA_LANE_NONE))) {

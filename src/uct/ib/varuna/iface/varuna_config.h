@@ -7,7 +7,6 @@
 #define UCT_VARUNA_CONFIG_H_
 
 #include "varuna_tl_iface.h"
-#include <ucs/config/parser.h>
 
 extern ucs_config_field_t uct_varuna_iface_config_table[];
 
@@ -19,27 +18,5 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
 /** Set the link table up; the file of links has the last word on the policy. */
 void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,
                                       const uct_varuna_iface_config_t *config);
-
-/* --- Times --- */
-
-/* Options that are times: UCX's parser accepts numbers that cannot be used as one. */
-
-/* Longer times become this one: nobody lives to see the difference, and sums of some of
- * them do not overflow (seconds, 10 years) */
-#define UCT_VARUNA_TIMES_MAX         315360000.0
-
-/**
- * Check all options of a table that are times, whichever these are. A time in seconds
- * that is infinite or too long becomes UCT_VARUNA_TIMES_MAX. Negative ones, and those
- * that are no number, are refused with a message.
- *
- * @param [in]    table   Its options of type TIME and TIME_UNITS are looked at.
- * @param [in]    prefix  Of their names.
- * @param [inout] config  Their values.
- *
- * @return UCS_ERR_INVALID_PARAM if one was refused.
- */
-ucs_status_t uct_varuna_times_check(const ucs_config_field_t *table, const char *prefix,
-                                    void *config);
 
 #endif

@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_config.h"
+#include "varuna_times.h"
 #include "varuna_progress.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/lanes/varuna_choice.h>

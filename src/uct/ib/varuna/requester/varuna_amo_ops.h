@@ -10,7 +10,7 @@
 
 #include <uct/ib/varuna/core/varuna_uid.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 
 #include <uct/api/uct.h>
 #include <ucs/datastruct/list.h>

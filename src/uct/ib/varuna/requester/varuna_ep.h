@@ -9,7 +9,7 @@
 
 #include "varuna_amo_ops.h"
 #include "varuna_requester.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include "varuna_sm_table.h"
 #include <uct/ib/varuna/core/varuna_clock.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>

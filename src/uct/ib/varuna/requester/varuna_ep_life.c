@@ -30,6 +30,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/debug/log.h>

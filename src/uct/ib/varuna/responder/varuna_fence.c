@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>

@@ -24,7 +24,7 @@
 #include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
 #include <uct/ib/varuna/responder/proxy/varuna_proxy.h>

@@ -17,6 +17,7 @@
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>

@@ -4,7 +4,7 @@
  * The bus of NICs without DC: an interface of UCT that sends control messages as
  * datagrams of one UD queue pair. UCX's ud_verbs makes connections of its own, repeats
  * what was lost silently for 30 s, and remembers each process that ever wrote to it;
- * control messages are repeated by whoever asks (varuna_ctl_send.h), so nothing is kept
+ * control messages are repeated by whoever asks (varuna_retry.h), so nothing is kept
  * here but what is on its way to the NIC.
  */
 #ifndef UCT_VARUNA_UD_H_

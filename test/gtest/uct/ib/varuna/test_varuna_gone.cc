@@ -169,6 +169,8 @@ UCS_TEST_F(test_varuna_gone_rc, read) {
 /* The system says nothing, as if the event got lost: that commands fail is as good. A lane that
  * is not flushed asks for that, on RC and on DC */
 UCS_TEST_F(test_varuna_gone_rc, silent_death) {
+    scoped_log_handler slh(hide_warns_logger);
+
     open_rc(100);
     ASSERT_UCS_OK_OR_INPROGRESS(get());
     lane(0, UCT_VARUNA_LANE_RC).is_drained        = false;
@@ -192,6 +194,8 @@ UCS_TEST_F(test_varuna_gone_rc, silent_death) {
 }
 
 UCS_TEST_F(test_varuna_gone, silent_death_on_dc) {
+    scoped_log_handler slh(hide_warns_logger);
+
     open();
     ASSERT_UCS_OK(put(1));
     commands_fail      = 1;

@@ -387,6 +387,7 @@ UCS_TEST_F(test_varuna_md, reg_without_a_nic_that_has_no_spare) {
 /* A dead NIC can register nothing. The others continue without it, and keys reflect
  * this. */
 UCS_TEST_F(test_varuna_md, reg_without_a_dead_nic) {
+    scoped_log_handler slh(hide_warns_logger);
     char buffer[MAX_KEY] = {};
     uct_mem_h before, after;
     uct_varuna_rkey_t *rkey;
@@ -455,7 +456,8 @@ UCS_TEST_F(test_varuna_md, health) {
 }
 
 UCS_TEST_F(test_varuna_md, reg_needs_a_nic) {
-    scoped_log_handler slh(hide_errors_logger);
+    scoped_log_handler errors(hide_errors_logger);
+    scoped_log_handler warnings(hide_warns_logger);
     uct_mem_h memh;
 
     nic_is_dead = true;

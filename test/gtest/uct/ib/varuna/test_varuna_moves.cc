@@ -343,13 +343,13 @@ UCS_TEST_F(test_varuna_moves_fail, each_reason_is_logged) {
     poll(10);
     EXPECT_EQ(1u, lines->count());
 
-    /* There is a GID, and the link has no lane that could be opened once more */
-    fake_lane::gid_is_missing  = false;
-    host->iface()->links[1].set = &uct_varuna_sets[1];
+    /* There is a GID, and nothing is opened once more on a NIC that is dead */
+    fake_lane::gid_is_missing           = false;
+    host->iface()->md->nics[1].is_dead = 1;
     poll(60);
     EXPECT_EQ(2u, lines->count());
-    EXPECT_EQ(1u, lines->count(ucs_status_string(UCS_ERR_UNSUPPORTED))) << lines->last();
-    host->iface()->links[1].set = uct_varuna_sets;
+    EXPECT_EQ(1u, lines->count(ucs_status_string(UCS_ERR_NO_DEVICE))) << lines->last();
+    host->iface()->md->nics[1].is_dead = 0;
 
     fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
     poll(60);

@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 }
 
 #include <vector>
