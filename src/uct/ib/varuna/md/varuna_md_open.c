@@ -16,7 +16,6 @@
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_link.h>
-#include <uct/ib/varuna/core/varuna_memtype.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>

@@ -11,12 +11,12 @@
 
 #include "varuna_health.h"
 #include "varuna_mem.h"
-#include <uct/ib/varuna/core/varuna_memtype.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/memory/memtype_cache.h>
 #include <ucs/type/param.h>
 #include <string.h>
 
@@ -47,6 +47,14 @@ static ucs_status_t uct_varuna_md_dereg_inner(uct_varuna_md_t *md,
                  md->nics[nic].md_name, ucs_status_string(status));
     }
     return status;
+}
+
+int uct_varuna_mem_is_host(const void *address, size_t length)
+{
+    ucs_memory_info_t info;
+
+    /* The cache has no host memory. What it has without a type is a GPU library's. */
+    return ucs_memtype_cache_lookup(address, length, &info) != UCS_OK;
 }
 
 /* A dmabuf may be host memory, but its pages need not be accessible at this address. */

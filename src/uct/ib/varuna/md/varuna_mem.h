@@ -9,6 +9,8 @@
 #include "varuna_md.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
+#include <ucs/memory/memory_type.h>
+
 /** As uct_md_ops_t::mem_reg. Memory that the CPU cannot access is refused. */
 ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address, size_t length,
                                    uct_varuna_reg_arg_t arg, uct_mem_h *memh_p);
@@ -28,6 +30,22 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
                                size_t length,
                                const uct_md_mkey_pack_params_t *params,
                                void *buffer);
+
+/* --- Memory of devices --- */
+
+/* Memory that is not the host's: a GPU's, or a NIC's own. rc_varuna reads the user's
+ * buffers with the CPU when it compares a put with its target, and a log entry in host
+ * memory proves the arrival of earlier writes to host memory only. */
+
+/* What may be registered, and what the CPU may access. */
+#define UCT_VARUNA_MEM_TYPES         UCS_BIT(UCS_MEMORY_TYPE_HOST)
+
+/**
+ * Ask UCX's cache of memory types, which knows what GPU libraries have allocated.
+ *
+ * @return Nonzero if all of it is host memory, as far as UCX knows. Any thread.
+ */
+int uct_varuna_mem_is_host(const void *address, size_t length);
 
 /* --- Memory of which keys are out --- */
 

@@ -20,8 +20,8 @@
 #include "varuna_audit_file.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
-#include <uct/ib/varuna/core/varuna_memtype.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
+#include <uct/ib/varuna/md/varuna_mem.h>
 #include "varuna_post.h"
 #include "varuna_ring.h"
 
