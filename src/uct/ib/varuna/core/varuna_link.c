@@ -13,13 +13,11 @@
 #include <string.h>
 #include <limits.h>
 #include <stddef.h>
-#include <ucs/debug/log.h>
-#include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/compiler.h>
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static_assert(UCT_VARUNA_MAX_LINKS < UCT_VARUNA_LINK_NONE,
@@ -367,7 +365,7 @@ void uct_varuna_near_order(const double *distances, unsigned num_links,
 
 /* --- The file of links --- */
 
-/* Parser of the file of links. Called by varuna_md.c. */
+/* Parser of the file of links, whose text varuna_md_open.c reads. */
 
 #define UCT_VARUNA_LINKS_FILE_MAX_WORDS  3
 #define UCT_VARUNA_LINKS_FILE_MAX_LINE   256
@@ -622,49 +620,5 @@ ucs_status_t uct_varuna_links_file_parse(const char *text, size_t length,
     }
 
     *line_p = parser.line;
-    return status;
-}
-
-ucs_status_t uct_varuna_links_file_read(const char *path,
-                                        uct_varuna_links_file_t *file_p)
-{
-    ucs_status_t status;
-    char error[256];
-    unsigned line;
-    size_t length;
-    FILE *stream;
-    char *text;
-
-    text = ucs_malloc(UCT_VARUNA_LINKS_FILE_MAX_SIZE + 1, "varuna_links_file");
-    if (text == NULL) {
-        ucs_error("failed to allocate the text of %s", path);
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    stream = fopen(path, "re");
-    if (stream == NULL) {
-        ucs_error("UCX_RC_VARUNA_LINKS: failed to open %s: %m", path);
-        status = UCS_ERR_INVALID_PARAM;
-        goto out_free;
-    }
-
-    length = fread(text, 1, UCT_VARUNA_LINKS_FILE_MAX_SIZE + 1, stream);
-    if (ferror(stream) || (length > UCT_VARUNA_LINKS_FILE_MAX_SIZE)) {
-        ucs_error("UCX_RC_VARUNA_LINKS: %s is not a file of %d bytes at most",
-                  path, UCT_VARUNA_LINKS_FILE_MAX_SIZE);
-        status = UCS_ERR_INVALID_PARAM;
-        goto out_close;
-    }
-
-    status = uct_varuna_links_file_parse(text, length, file_p, &line, error,
-                                         sizeof(error));
-    if (status != UCS_OK) {
-        ucs_error("%s:%u: %s", path, line, error);
-    }
-
-out_close:
-    fclose(stream);
-out_free:
-    ucs_free(text);
     return status;
 }

@@ -264,8 +264,4 @@ ucs_status_t uct_varuna_links_file_parse(const char *text, size_t length,
                                          unsigned *line_p, char *error,
                                          size_t size);
 
-/** Read and parse a file. Mistakes are logged as errors, with file and line. */
-ucs_status_t uct_varuna_links_file_read(const char *path,
-                                        uct_varuna_links_file_t *file_p);
-
 #endif

@@ -26,6 +26,7 @@
 #include <ucs/type/param.h>
 
 #include <math.h>
+#include <stdio.h>
 
 /* The primary and one to fall back to */
 #define UCT_VARUNA_AUTO_VQP_LINKS    2
@@ -233,6 +234,51 @@ static ucs_status_t uct_varuna_md_check_key_size(const uct_varuna_nic_t *nics,
     return UCS_OK;
 }
 
+/* Read and parse a file. Mistakes are logged as errors, with file and line. */
+static ucs_status_t
+uct_varuna_md_read_links_file(const char *path, uct_varuna_links_file_t *file_p)
+{
+    ucs_status_t status;
+    char error[256];
+    unsigned line;
+    size_t length;
+    FILE *stream;
+    char *text;
+
+    text = ucs_malloc(UCT_VARUNA_LINKS_FILE_MAX_SIZE + 1, "varuna_links_file");
+    if (text == NULL) {
+        ucs_error("failed to allocate the text of %s", path);
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    stream = fopen(path, "re");
+    if (stream == NULL) {
+        ucs_error("UCX_RC_VARUNA_LINKS: failed to open %s: %m", path);
+        status = UCS_ERR_INVALID_PARAM;
+        goto out_free;
+    }
+
+    length = fread(text, 1, UCT_VARUNA_LINKS_FILE_MAX_SIZE + 1, stream);
+    if (ferror(stream) || (length > UCT_VARUNA_LINKS_FILE_MAX_SIZE)) {
+        ucs_error("UCX_RC_VARUNA_LINKS: %s is not a file of %d bytes at most",
+                  path, UCT_VARUNA_LINKS_FILE_MAX_SIZE);
+        status = UCS_ERR_INVALID_PARAM;
+        goto out_close;
+    }
+
+    status = uct_varuna_links_file_parse(text, length, file_p, &line, error,
+                                         sizeof(error));
+    if (status != UCS_OK) {
+        ucs_error("%s:%u: %s", path, line, error);
+    }
+
+out_close:
+    fclose(stream);
+out_free:
+    ucs_free(text);
+    return status;
+}
+
 /* Choose links as the file says; primaries come first. */
 static ucs_status_t
 uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t **nics_p,
@@ -248,7 +294,7 @@ uct_varuna_md_select_file(uct_varuna_md_t *md, uct_varuna_nic_t **nics_p,
     ucs_status_t status;
     unsigned i;
 
-    status = uct_varuna_links_file_read(path, &file);
+    status = uct_varuna_md_read_links_file(path, &file);
     if (status != UCS_OK) {
         return status;
     }
