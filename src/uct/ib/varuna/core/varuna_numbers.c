@@ -8,7 +8,6 @@
 #endif
 
 #include "varuna_numbers.h"
-#include "varuna_secret.h"
 
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
@@ -75,10 +74,11 @@ static ucs_status_t uct_varuna_numbers_grow(uct_varuna_numbers_t *numbers)
 }
 
 ucs_status_t uct_varuna_numbers_add(uct_varuna_numbers_t *numbers,
-                                    uct_varuna_numbered_t *object)
+                                    uct_varuna_numbered_t *object,
+                                    uint32_t random)
 {
+    uint32_t number = random & (numbers->limit - 1);
     ucs_status_t status;
-    uint32_t number;
 
     if (2 * (numbers->count + 1) > numbers->table->mask + 1) {
         status = uct_varuna_numbers_grow(numbers);
@@ -87,15 +87,10 @@ ucs_status_t uct_varuna_numbers_add(uct_varuna_numbers_t *numbers,
         }
     }
 
-    /* At least every second index is free */
-    do {
-        status = uct_varuna_secret_random(&number, sizeof(number));
-        if (status != UCS_OK) {
-            return status;
-        }
-        number &= numbers->limit - 1;
-    } while ((number == 0) ||
-             (numbers->table->objects[number & numbers->table->mask] != NULL));
+    if ((number == 0) ||
+        (numbers->table->objects[number & numbers->table->mask] != NULL)) {
+        return UCS_ERR_ALREADY_EXISTS;
+    }
 
     object->number = number;
     ++numbers->count;

@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Objects by random numbers, which other processes send us: only a process that was
- * given a number can name the object. Pure. Used by the targets of vQPs, whose numbers
- * are in the headers of active messages.
+ * given a number can name the object. Pure; the caller brings the numbers. Used by the
+ * targets of vQPs, whose numbers are in the headers of active messages.
  *
  *     number  | random bits         | index |     index: as many bits as the table has
  *
@@ -46,11 +46,18 @@ ucs_status_t uct_varuna_numbers_init(uct_varuna_numbers_t *numbers,
 
 void uct_varuna_numbers_cleanup(uct_varuna_numbers_t *numbers);
 
-/** Give an object its number, by which it is found from now on.
- *  @return UCS_ERR_EXCEEDS_LIMIT if half of the numbers are in use,
- *          UCS_ERR_NO_MEMORY, or as uct_varuna_secret_random(). */
+/**
+ * Give an object its number, by which it is found from now on.
+ *
+ * @param [in] random  The number will be its lower bits.
+ *
+ * @return UCS_ERR_ALREADY_EXISTS if that is no number, or its index is in use: try another
+ *         one, at least every second is free; UCS_ERR_EXCEEDS_LIMIT if half of the numbers
+ *         are in use; UCS_ERR_NO_MEMORY.
+ */
 ucs_status_t uct_varuna_numbers_add(uct_varuna_numbers_t *numbers,
-                                    uct_varuna_numbered_t *object);
+                                    uct_varuna_numbered_t *object,
+                                    uint32_t random);
 
 /** The object is not found any more. */
 void uct_varuna_numbers_remove(uct_varuna_numbers_t *numbers,

@@ -2,9 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Numbers that cannot be guessed: a process that knows one has received it from its
- * owner. An interface has a uuid, which is in its address; a secret for each remote
- * interface, which proves that a message is from one of the two; and one for each
- * opening of a vQP.
+ * owner. They are random (ucx/varuna_random.h), or computed from what is. An interface has
+ * a uuid, which is in its address; a secret for each remote interface, which proves that a
+ * message is from one of the two; and one for each opening of a vQP.
  *
  * Secrets are not stored but computed from a key that never leaves the interface
  * (SipHash-2-4), so that the answer to a question is recognized even when everything
@@ -13,22 +13,13 @@
 #ifndef UCT_VARUNA_SECRET_H_
 #define UCT_VARUNA_SECRET_H_
 
-#include <ucs/type/status.h>
-
+#include <ucs/datastruct/khash.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <ucs/datastruct/khash.h>
 
 typedef struct uct_varuna_secret_key {
     uint64_t                   words[2];
 } uct_varuna_secret_key_t;
-
-/** Get @a size random bytes of the system. @return UCS_ERR_IO_ERROR, and says so in
- *  the log, if there are none. */
-ucs_status_t uct_varuna_secret_random(void *data, size_t size);
-
-/** A random number other than 0, as above. */
-ucs_status_t uct_varuna_secret_number(uint64_t *number_p);
 
 /** @return Our secret for the interface @a uuid, never 0. */
 uint64_t uct_varuna_secret_of(const uct_varuna_secret_key_t *key, uint64_t uuid);

@@ -10,6 +10,7 @@
 
 #include "varuna_choice.h"
 #include "varuna_lanes.h"
+#include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
@@ -318,11 +319,10 @@ ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
 /* Numbers that identify us, and numbers that only our peers know */
 static ucs_status_t uct_varuna_lanes_init_identity(uct_varuna_iface_t *iface)
 {
-    ucs_status_t status = uct_varuna_secret_number(&iface->uuid);
+    ucs_status_t status = uct_varuna_random_number(&iface->uuid);
 
     return (status != UCS_OK) ? status :
-           uct_varuna_secret_random(&iface->secret_key,
-                                    sizeof(iface->secret_key));
+           uct_varuna_random(&iface->secret_key, sizeof(iface->secret_key));
 }
 
 #ifdef ENABLE_STATS

@@ -14,6 +14,7 @@
 #include "varuna_mem.h"
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
+#include <uct/ib/varuna/ucx/varuna_random.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_link.h>
 
@@ -492,7 +493,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
         goto err_free;
     }
 
-    status = uct_varuna_secret_random(&md->token_key, sizeof(md->token_key));
+    status = uct_varuna_random(&md->token_key, sizeof(md->token_key));
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -31,6 +31,7 @@
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
+#include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -71,6 +72,24 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
 
 /* --- OPEN_REQ, async context --- */
 
+/* The number in headers of active messages */
+static ucs_status_t uct_varuna_target_add_number(uct_varuna_responder_t *resp,
+                                                 uct_varuna_target_t *target)
+{
+    ucs_status_t status;
+    uint32_t random;
+
+    do {
+        status = uct_varuna_random(&random, sizeof(random));
+        if (status == UCS_OK) {
+            status = uct_varuna_numbers_add(&resp->targets.numbers, &target->am,
+                                            random);
+        }
+    } while (status == UCS_ERR_ALREADY_EXISTS);
+
+    return status;
+}
+
 /* Takes over the reference to @a peer in case of success. */
 static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
                                              uct_varuna_peer_t *peer,
@@ -93,7 +112,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
         goto err;
     }
 
-    status = uct_varuna_secret_number(&target->opening);
+    status = uct_varuna_random_number(&target->opening);
     if (status != UCS_OK) {
         goto err_free;
     }
@@ -121,7 +140,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     memset(target->logs, 0, UCT_VARUNA_LOG_BYTES);
 
     target->next_seq = uct_varuna_am_seq_first(target->opening);
-    status           = uct_varuna_numbers_add(&resp->targets.numbers, &target->am);
+    status           = uct_varuna_target_add_number(resp, target);
     if (status != UCS_OK) {
         goto err_del_name;
     }

@@ -9,7 +9,7 @@
 
 #include "varuna_ud.h"
 #include "varuna_compat_ops.h"
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include "varuna_random.h"
 
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
@@ -126,7 +126,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ud_ep_t, const uct_ep_params_t *params)
         return UCS_ERR_UNREACHABLE;
     }
 
-    status = uct_varuna_secret_number(&self->dest.sender);
+    status = uct_varuna_random_number(&self->dest.sender);
     if (status != UCS_OK) {
         return status;
     }
@@ -383,7 +383,7 @@ static ucs_status_t uct_varuna_ud_make_qkey(void)
     uint32_t qkey;
 
     UCS_INIT_ONCE(&once) {
-        status = uct_varuna_secret_random(&qkey, sizeof(qkey));
+        status = uct_varuna_random(&qkey, sizeof(qkey));
         /* With the highest bit, a sender's own key would be sent */
         uct_varuna_ud_qkey = qkey & UCS_MASK(31);
     }

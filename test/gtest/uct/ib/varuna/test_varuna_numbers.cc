@@ -5,6 +5,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_numbers.h>
+#include <uct/ib/varuna/ucx/varuna_random.h>
 }
 
 #include <set>
@@ -29,6 +30,17 @@ protected:
         m_is_open = true;
     }
 
+    ucs_status_t add(uct_varuna_numbered_t *object) {
+        ucs_status_t status;
+        uint32_t number;
+
+        do {
+            EXPECT_UCS_OK(uct_varuna_random(&number, sizeof(number)));
+            status = uct_varuna_numbers_add(&m_numbers, object, number);
+        } while (status == UCS_ERR_ALREADY_EXISTS);
+        return status;
+    }
+
     uct_varuna_numbered_t *find(uint32_t number) {
         return uct_varuna_numbers_find(&m_numbers, number);
     }
@@ -43,7 +55,7 @@ UCS_TEST_F(test_varuna_numbers, all_are_found_while_it_grows) {
 
     open(27);
     for (size_t i = 0; i < objects.size(); ++i) {
-        ASSERT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &objects[i]));
+        ASSERT_UCS_OK(add(&objects[i]));
         EXPECT_GT(UCS_BIT(27), objects[i].number);
         EXPECT_NE(0u, objects[i].number);
         EXPECT_TRUE(numbers.insert(objects[i].number).second);
@@ -70,7 +82,7 @@ UCS_TEST_F(test_varuna_numbers, are_no_neighbours) {
 
     open(27);
     for (size_t i = 0; i < objects.size(); ++i) {
-        ASSERT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &objects[i]));
+        ASSERT_UCS_OK(add(&objects[i]));
     }
 
     for (size_t i = 0; i < objects.size(); ++i) {
@@ -87,13 +99,12 @@ UCS_TEST_F(test_varuna_numbers, half_of_them_are_used_at_most) {
 
     open(8);
     for (size_t i = 0; i < 128; ++i) {
-        ASSERT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &objects[i]));
+        ASSERT_UCS_OK(add(&objects[i]));
     }
 
-    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT,
-              uct_varuna_numbers_add(&m_numbers, &objects[128]));
+    EXPECT_EQ(UCS_ERR_EXCEEDS_LIMIT, add(&objects[128]));
     uct_varuna_numbers_remove(&m_numbers, &objects[7]);
-    EXPECT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &objects[128]));
+    EXPECT_UCS_OK(add(&objects[128]));
     EXPECT_EQ(&objects[128], find(objects[128].number));
 }
 
@@ -101,9 +112,22 @@ UCS_TEST_F(test_varuna_numbers, numbers_of_others_are_not_found) {
     uct_varuna_numbered_t object;
 
     open(27);
-    ASSERT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &object));
+    ASSERT_UCS_OK(add(&object));
     for (unsigned bit = 0; bit < 32; ++bit) {
         EXPECT_EQ(NULL, find(object.number ^ UCS_BIT(bit))) << bit;
     }
     EXPECT_EQ(NULL, find(0));
+}
+
+UCS_TEST_F(test_varuna_numbers, index_in_use) {
+    uct_varuna_numbered_t first, second;
+
+    open(8);
+    EXPECT_EQ(UCS_ERR_ALREADY_EXISTS, uct_varuna_numbers_add(&m_numbers, &first, 0x100))
+            << "0 is no number";
+    ASSERT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &first, 0x107));
+    EXPECT_EQ(7u, first.number);
+    EXPECT_EQ(UCS_ERR_ALREADY_EXISTS, uct_varuna_numbers_add(&m_numbers, &second, 0x47));
+    EXPECT_EQ(&first, find(7));
+    ASSERT_UCS_OK(uct_varuna_numbers_add(&m_numbers, &second, 0x48));
 }

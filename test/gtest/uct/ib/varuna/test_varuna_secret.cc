@@ -5,6 +5,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/ucx/varuna_random.h>
 }
 
 #include <set>
@@ -56,7 +57,7 @@ UCS_TEST_F(test_varuna_secret, random) {
     uint64_t number;
 
     for (unsigned i = 0; i < 100; ++i) {
-        ASSERT_UCS_OK(uct_varuna_secret_number(&number));
+        ASSERT_UCS_OK(uct_varuna_random_number(&number));
         EXPECT_NE(0u, number);
         numbers.insert(number);
     }
