@@ -167,7 +167,10 @@ struct uct_varuna_ctl {
     int                        armed;      /* Atomic: event_fd is waited for */
     int                        signalled;  /* Atomic: event_fd is to be drained */
 
-    uct_varuna_clock_t         clock;      /* Of all that is periodic */
+    ucs_time_t                 (*read_time)(void); /* UCX's clock, unless a test has its
+                                              own */
+    uct_varuna_clock_t         clock;      /* Of all that is periodic, */
+    int                        clock_timer; /* and its timer, -1 if not started */
     uct_varuna_detector_t      *detector;  /* NULL if not asked for */
     uint8_t                    ports_down; /* Links whose port is down */
     uint8_t                    miscabled;  /* Links that reach another one of a peer's:
@@ -247,7 +250,7 @@ uct_varuna_ctl_link_addr(const uct_varuna_ctl_t *ctl, unsigned link, size_t *len
 /** @return The time now, for all that the control plane and the rooms above do. */
 static inline ucs_time_t uct_varuna_ctl_now(const uct_varuna_ctl_t *ctl)
 {
-    return uct_varuna_clock_now(&ctl->clock);
+    return ctl->read_time();
 }
 
 static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)

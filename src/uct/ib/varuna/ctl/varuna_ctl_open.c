@@ -277,11 +277,41 @@ static ucs_status_t uct_varuna_ctl_links_init(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 }
 
+static void uct_varuna_ctl_clock_timer(int id, ucs_event_set_types_t events,
+                                       void *arg)
+{
+    uct_varuna_ctl_t *ctl = arg;
+
+    (void)id;
+    (void)events;
+    uct_varuna_clock_tick(&ctl->clock, uct_varuna_ctl_now(ctl));
+}
+
+static ucs_status_t uct_varuna_ctl_start_clock(uct_varuna_ctl_t *ctl)
+{
+    if (ctl->clock.tick == 0) {
+        return UCS_OK;
+    }
+
+    return ucs_async_add_timer(ctl->async->mode, ctl->clock.tick,
+                               uct_varuna_ctl_clock_timer, ctl, ctl->async,
+                               &ctl->clock_timer);
+}
+
+/* The lock must not be held. */
+static void uct_varuna_ctl_stop_clock(uct_varuna_ctl_t *ctl)
+{
+    if (ctl->clock_timer != -1) {
+        ucs_async_remove_handler(ctl->clock_timer, 1);
+        ctl->clock_timer = -1;
+    }
+}
+
 void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 {
     unsigned i;
 
-    uct_varuna_clock_stop(&ctl->clock);
+    uct_varuna_ctl_stop_clock(ctl);
     if (ctl->detector != NULL) {
         uct_varuna_detector_destroy(ctl->detector);
         ctl->detector = NULL;
@@ -382,7 +412,7 @@ ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
         goto err_unlisten;
     }
 
-    status = uct_varuna_clock_start(&ctl->clock, ctl->async);
+    status = uct_varuna_ctl_start_clock(ctl);
     if (status != UCS_OK) {
         goto err_unlisten;
     }
@@ -422,6 +452,8 @@ void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface)
     uct_varuna_bus_init(&ctl->bus);
     ucs_list_head_init(&ctl->hb.events);
     uct_varuna_ping_init(ctl);
+    ctl->read_time   = ucs_get_time;
+    ctl->clock_timer = -1;
     uct_varuna_clock_init(&ctl->clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     uct_varuna_peers_init(ctl);

@@ -290,7 +290,7 @@ void uct_varuna_ports_init(uct_varuna_ctl_t *ctl)
     ucs_time_t period = ctl->iface->config.heartbeat_interval;
 
     uct_varuna_bus_register(&ctl->bus, &row, 1, ctl);
-    uct_varuna_clock_add(&ctl->clock,
+    uct_varuna_clock_add(&ctl->clock, uct_varuna_ctl_now(ctl),
                          (period != 0) ? period : ucs_time_from_sec(UCT_VARUNA_PORTS_TIME),
                          uct_varuna_ports_timer, ctl);
 }

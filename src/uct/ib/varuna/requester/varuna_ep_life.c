@@ -381,6 +381,7 @@ void uct_varuna_farewell_start(uct_varuna_requester_t *requester)
 {
     ucs_list_head_init(&requester->farewells);
     uct_varuna_clock_add(&requester->super.ctl->clock,
+                         uct_varuna_ctl_now(requester->super.ctl),
                          ucs_time_from_sec(UCT_VARUNA_FAREWELL_PERIOD),
                          uct_varuna_farewell_timer, requester);
 }

@@ -316,7 +316,7 @@ void uct_varuna_home_move_init(uct_varuna_responder_t *resp)
 
     uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_home_move_rows,
                             ucs_static_array_size(uct_varuna_home_move_rows), resp);
-    uct_varuna_clock_add(&resp->ctl->clock,
+    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_ctl_now(resp->ctl),
                          ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_PERIOD),
                          uct_varuna_home_move_timer, resp);
 }

@@ -247,7 +247,7 @@ static void uct_varuna_unused_timer(void *arg)
 
 void uct_varuna_unused_start(uct_varuna_responder_t *resp)
 {
-    uct_varuna_clock_add(&resp->ctl->clock,
+    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_ctl_now(resp->ctl),
                          ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD),
                          uct_varuna_unused_timer, resp);
 }
@@ -371,8 +371,9 @@ static void uct_varuna_orphan_timer(void *arg)
 void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 {
     resp->orphan.ticked_at = uct_varuna_ctl_now(resp->ctl);
-    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_orphan_period(resp),
-                         uct_varuna_orphan_timer, resp);
+    uct_varuna_clock_add(&resp->ctl->clock, resp->orphan.ticked_at,
+                         uct_varuna_orphan_period(resp), uct_varuna_orphan_timer,
+                         resp);
 }
 
 /* --- Main thread --- */

@@ -64,7 +64,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
     requester()->peer_part = uct_varuna_peer_add_part(
             &m_ctl, sizeof(uct_varuna_requester_peer_t));
     m_ctl.worker      = m_worker;
-    m_ctl.clock.read  = now;
+    m_ctl.read_time   = now;
     m_ctl.num_links   = num_links;
     iface()->ctl      = &m_ctl;
     m_md->num_nics    = num_links;

@@ -438,17 +438,26 @@ UCS_TEST_F(test_varuna_ctl_open, clock_runs) {
 
     ticks = 0;
     open();
-    uct_varuna_clock_add(&ctl->clock, ucs_time_from_msec(5), [](void*) { ++ticks; },
-                         NULL);
+    uct_varuna_clock_add(&ctl->clock, uct_varuna_ctl_now(ctl), ucs_time_from_msec(5),
+                         [](void*) { ++ticks; }, NULL);
     EXPECT_EQ(UCS_OK, listen());
     for (unsigned i = 0; (i < 12000) && (ticks < 2); ++i) {
         poll(0.01);
     }
     EXPECT_GE(ticks, 2u);
     uct_varuna_ctl_unlisten(ctl);
+    EXPECT_EQ(-1, ctl->clock_timer);
     ticks = 0;
     poll(0.05);
     EXPECT_EQ(0u, ticks);
+}
+
+UCS_TEST_F(test_varuna_ctl_open, clock_without_jobs_has_no_timer) {
+    open();
+    uct_varuna_clock_init(&ctl->clock);
+    EXPECT_EQ(UCS_OK, listen());
+    EXPECT_EQ(-1, ctl->clock_timer);
+    uct_varuna_ctl_unlisten(ctl);
 }
 
 UCS_TEST_F(test_varuna_ctl_open, nothing_is_called_after_unlisten) {

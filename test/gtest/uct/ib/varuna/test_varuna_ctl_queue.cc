@@ -33,6 +33,7 @@ protected:
         iface()->md            = (uct_varuna_md_t*)m_md.data();
         ctl()->iface           = iface();
         ctl()->num_links       = 1;
+        ctl()->read_time       = ucs_get_time;
         uct_varuna_clock_init(&ctl()->clock);
         ctl()->links[0].inner  = &m_inner;
         iface()->links[0].set  = uct_varuna_sets;
