@@ -116,9 +116,8 @@ uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen)
 /* An endpoint's slots. */
 
 void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
-                           unsigned num, const void *marks)
+                           unsigned num, const void *marks, ucs_time_t now)
 {
-    ucs_time_t now = ucs_get_time();
     uint64_t mark;
     unsigned i;
 
@@ -137,29 +136,24 @@ void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
     }
 }
 
-static int uct_varuna_slots_is_time(const uct_varuna_slots_t *slots, unsigned i)
+static int uct_varuna_slots_is_time(const uct_varuna_slots_t *slots, unsigned i,
+                                    ucs_time_t now)
 {
-    return (ucs_get_time() - slots->entered[i]) >
-           ucs_time_from_sec(UCT_VARUNA_SLOT_HALF_TIME);
+    return (now - slots->entered[i]) > ucs_time_from_sec(UCT_VARUNA_SLOT_HALF_TIME);
 }
 
-static int uct_varuna_slots_is_new_half(const uct_varuna_slots_t *slots,
-                                        unsigned i)
-{
-    return (slots->gens[i] & UCT_VARUNA_SLOT_HALF_MASK) == 0;
-}
-
-uint32_t uct_varuna_slots_take_timed(uct_varuna_slots_t *slots, uint64_t *gen_p)
+uint32_t uct_varuna_slots_take_timed(uct_varuna_slots_t *slots, ucs_time_t now,
+                                     uint64_t *gen_p)
 {
     unsigned i;
 
     ucs_for_each_bit(i, slots->free_map) {
-        /* Rule 1: refuse to come round early. The clock is asked once in a half. */
+        /* Rule 1: refuse to come round early */
         if (uct_varuna_slots_is_new_half(slots, i)) {
-            if (!uct_varuna_slots_is_time(slots, i)) {
+            if (!uct_varuna_slots_is_time(slots, i, now)) {
                 continue;
             }
-            slots->entered[i] = ucs_get_time();
+            slots->entered[i] = now;
         }
 
         slots->free_map &= ~UCS_BIT(i);

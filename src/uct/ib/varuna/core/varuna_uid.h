@@ -219,8 +219,8 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID32_SLOT_BITS +
 /* --- Slots --- */
 
 /* The slots which an endpoint has in its peer's arena, and when a generation of
- * one may be used (docs/ATOMICS.md, rules 1 and 7). Pure, but for the clock. Used
- * by the driver of atomics.
+ * one may be used (docs/ATOMICS.md, rules 1 and 7). Pure; the caller brings the time.
+ * Used by the driver of atomics.
  *
  * A 32-bit UID, and half of a 64-bit one, has few bits of its slot's generation, so it
  * returns. Rule 1 wants nothing of its last use to be under way then. The circle of generations is
@@ -247,20 +247,31 @@ typedef struct uct_varuna_slots {
  * @param [in] num    How many, at most UCT_VARUNA_SLOT_BLOCK.
  * @param [in] marks  The mark of each, unaligned. A slot whose mark is not PENDING
  *                    is left alone.
+ * @param [in] now    The time.
  */
 void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
-                           unsigned num, const void *marks);
+                           unsigned num, const void *marks, ucs_time_t now);
 
-/** As uct_varuna_slots_take(), if the first free slot has come to a new half. */
-uint32_t uct_varuna_slots_take_timed(uct_varuna_slots_t *slots, uint64_t *gen_p);
+/** @return Whether the next generation of a slot begins a half. */
+static inline int uct_varuna_slots_is_new_half(const uct_varuna_slots_t *slots,
+                                               unsigned i)
+{
+    return (slots->gens[i] & UCT_VARUNA_SLOT_HALF_MASK) == 0;
+}
 
 /**
- * Take a free slot.
+ * Take a free slot, also one that comes to a new half: the time is needed once in a half.
  *
+ * @param [in]  now    The time.
  * @param [out] gen_p  Its generation.
  *
  * @return Its index in the arena, or UCT_VARUNA_SLOT_NONE: wait.
  */
+uint32_t uct_varuna_slots_take_timed(uct_varuna_slots_t *slots, ucs_time_t now,
+                                     uint64_t *gen_p);
+
+/** As uct_varuna_slots_take_timed(), but UCT_VARUNA_SLOT_NONE as well if the first free slot
+ *  comes to a new half: then uct_varuna_slots_wait_for_time(). */
 static inline uint32_t
 uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p)
 {
@@ -271,8 +282,8 @@ uct_varuna_slots_take(uct_varuna_slots_t *slots, uint64_t *gen_p)
     }
 
     i = ucs_ffs32(slots->free_map);
-    if (ucs_unlikely((slots->gens[i] & UCT_VARUNA_SLOT_HALF_MASK) == 0)) {
-        return uct_varuna_slots_take_timed(slots, gen_p); /* A half begins */
+    if (ucs_unlikely(uct_varuna_slots_is_new_half(slots, i))) {
+        return UCT_VARUNA_SLOT_NONE;
     }
 
     slots->free_map &= slots->free_map - 1;

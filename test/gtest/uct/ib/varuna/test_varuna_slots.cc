@@ -22,7 +22,17 @@ protected:
         std::vector<uint64_t> marks(num, uct_varuna_mark(
                 gen, UCT_VARUNA_MARK_PENDING));
 
-        uct_varuna_slots_init(&m_slots, 32, num, marks.data());
+        uct_varuna_slots_init(&m_slots, 32, num, marks.data(), m_now);
+    }
+
+    /* As the driver of atomics does */
+    uint32_t take(uint64_t *gen_p)
+    {
+        uint32_t slot = uct_varuna_slots_take(&m_slots, gen_p);
+
+        return ((slot == UCT_VARUNA_SLOT_NONE) &&
+                uct_varuna_slots_wait_for_time(&m_slots)) ?
+               uct_varuna_slots_take_timed(&m_slots, m_now, gen_p) : slot;
     }
 
     /* Use a slot @a count times; it is given back with the next generation.
@@ -33,7 +43,7 @@ protected:
         uint32_t slot;
 
         for (i = 0; i < count; ++i) {
-            slot = uct_varuna_slots_take(&m_slots, &gen);
+            slot = take(&gen);
             if (slot == UCT_VARUNA_SLOT_NONE) {
                 break;
             }
@@ -45,11 +55,10 @@ protected:
 
     void let_time_pass()
     {
-        for (auto &entered : m_slots.entered) {
-            entered -= ucs_time_from_sec(UCT_VARUNA_SLOT_HALF_TIME + 1);
-        }
+        m_now += ucs_time_from_sec(UCT_VARUNA_SLOT_HALF_TIME + 1);
     }
 
+    ucs_time_t         m_now = 1000000;
     uct_varuna_slots_t m_slots;
 };
 
@@ -60,8 +69,7 @@ UCS_TEST_F(test_varuna_slots, run_out) {
     uint64_t gen;
 
     make(UCT_VARUNA_SLOT_BLOCK, 1000);
-    while ((slot = uct_varuna_slots_take(&m_slots, &gen)) !=
-           UCT_VARUNA_SLOT_NONE) {
+    while ((slot = take(&gen)) != UCT_VARUNA_SLOT_NONE) {
         EXPECT_EQ(1000u, gen);
         EXPECT_EQ(32 + taken.size(), slot);
         taken.push_back(slot);
@@ -70,7 +78,7 @@ UCS_TEST_F(test_varuna_slots, run_out) {
     /* Freeing a slot wakes a waiting caller */
     EXPECT_FALSE(uct_varuna_slots_wait_for_time(&m_slots));
     uct_varuna_slots_give(&m_slots, taken[5], 1001);
-    EXPECT_EQ(taken[5], uct_varuna_slots_take(&m_slots, &gen));
+    EXPECT_EQ(taken[5], take(&gen));
     EXPECT_EQ(1001u, gen);
 }
 
@@ -81,9 +89,9 @@ UCS_TEST_F(test_varuna_slots, leftovers) {
                         uct_varuna_mark(7, UCT_VARUNA_MARK_PENDING)};
     uint64_t gen;
 
-    uct_varuna_slots_init(&m_slots, 0, 3, marks);
-    EXPECT_EQ(2u, uct_varuna_slots_take(&m_slots, &gen));
-    EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_slots_take(&m_slots, &gen));
+    uct_varuna_slots_init(&m_slots, 0, 3, marks, m_now);
+    EXPECT_EQ(2u, take(&gen));
+    EXPECT_EQ(UCT_VARUNA_SLOT_NONE, take(&gen));
 }
 
 /* UIDs of both widths: at least half of the generations must wait */

@@ -166,6 +166,11 @@ uct_varuna_amo_post(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
     return uct_varuna_amo_post_lane(iface, amo);
 }
 
+uint32_t uct_varuna_amo_take_slot_timed(uct_varuna_amo_t *amo, uint64_t *gen_p)
+{
+    return uct_varuna_slots_take_timed(&amo->ep->amo.slots, ucs_get_time(), gen_p);
+}
+
 /* It could not be posted. @return Whether no event says when it may be. */
 static int uct_varuna_amo_must_wait(uct_varuna_amo_t *amo, ucs_status_t status)
 {

@@ -52,7 +52,8 @@ uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
     arena->slots_addr = rep->slots_addr;
     arena->marks_addr = rep->marks_addr;
     arena->num_slots  = rep->arena_slots;
-    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail);
+    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail,
+                          ucs_get_time());
     return UCS_OK;
 
 err_release_mark:

@@ -44,6 +44,9 @@ struct uct_varuna_amo {
     uct_varuna_amo_sm_t        sm;
 };
 
+/** The slow part of uct_varuna_amo_take_slot(): a slot comes to a new half. */
+uint32_t uct_varuna_amo_take_slot_timed(uct_varuna_amo_t *amo, uint64_t *gen_p);
+
 /** Take a slot for it. @return 0 if there is none: it waits, and never fails. */
 static UCS_F_ALWAYS_INLINE int uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
 {
@@ -51,6 +54,11 @@ static UCS_F_ALWAYS_INLINE int uct_varuna_amo_take_slot(uct_varuna_amo_t *amo)
     uint32_t slot;
 
     slot = uct_varuna_slots_take(&amo->ep->amo.slots, &gen);
+    if (ucs_unlikely(slot == UCT_VARUNA_SLOT_NONE) &&
+        uct_varuna_slots_wait_for_time(&amo->ep->amo.slots)) {
+        slot = uct_varuna_amo_take_slot_timed(amo, &gen);
+    }
+
     if (ucs_unlikely(slot == UCT_VARUNA_SLOT_NONE)) {
         return 0;
     }

@@ -280,7 +280,7 @@ static void uct_varuna_blocks_take_own(uct_varuna_proxy_t *proxy)
     }
 
     uct_varuna_slots_init(&proxy->own, first, UCT_VARUNA_SLOT_BLOCK,
-                          &proxy->arena.marks[first]);
+                          &proxy->arena.marks[first], ucs_get_time());
 }
 
 ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)

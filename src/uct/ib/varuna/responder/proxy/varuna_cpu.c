@@ -250,6 +250,11 @@ static int uct_varuna_job_take_slot(uct_varuna_proxy_t *proxy,
     uint32_t slot;
 
     slot = uct_varuna_slots_take(&proxy->own, &gen);
+    if (ucs_unlikely(slot == UCT_VARUNA_SLOT_NONE) &&
+        uct_varuna_slots_wait_for_time(&proxy->own)) {
+        slot = uct_varuna_slots_take_timed(&proxy->own, ucs_get_time(), &gen);
+    }
+
     if (slot == UCT_VARUNA_SLOT_NONE) {
         return 0; /* The timer comes */
     }
