@@ -6,7 +6,6 @@
 #include "varuna_alive.h"
 
 #include <ucs/sys/math.h>
-#include <ucs/sys/sys.h>
 
 #include <limits.h>
 #include <string.h>

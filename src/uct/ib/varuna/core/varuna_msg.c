@@ -379,61 +379,86 @@ ucs_status_t uct_varuna_parse_ctl_from(const void *data,
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
-                                  const char **reason_p)
+/* Whether it is a message of this version, with a whole header */
+static ucs_status_t uct_varuna_parse_ctl_hdr(const void *data, size_t length,
+                                             uct_varuna_ctl_hdr_t *hdr,
+                                             const char **reason_p)
 {
-    uct_varuna_reader_t reader;
-    uct_varuna_ctl_hdr_t hdr;
-    const uct_varuna_msg_info_t *info;
-    ssize_t rest;
-
     /* That of another version may be shorter */
-    memset(&hdr, 0, sizeof(hdr));
-    memcpy(&hdr, data, ucs_min(length, sizeof(hdr)));
+    memset(hdr, 0, sizeof(*hdr));
+    memcpy(hdr, data, ucs_min(length, sizeof(*hdr)));
     if (length <= offsetof(uct_varuna_ctl_hdr_t, version)) {
         *reason_p = "it is shorter than its header";
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (hdr.magic != UCT_VARUNA_WIRE_MAGIC) {
+    if (hdr->magic != UCT_VARUNA_WIRE_MAGIC) {
         *reason_p = UCT_VARUNA_REASON_MAGIC;
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if (hdr.version != UCT_VARUNA_WIRE_VERSION) {
+    if (hdr->version != UCT_VARUNA_WIRE_VERSION) {
         *reason_p = UCT_VARUNA_REASON_VERSION;
         return UCS_ERR_UNSUPPORTED;
     }
 
-    if (length < sizeof(hdr)) {
+    if (length < sizeof(*hdr)) {
         *reason_p = "it is shorter than its header";
         return UCS_ERR_INVALID_PARAM;
     }
 
-    info = uct_varuna_msg_info(hdr.type);
+    return UCS_OK;
+}
+
+/* Whether a header is as the type of its message, and the length, demand.
+ * @return What is wrong, or NULL. */
+static const char *uct_varuna_check_ctl_hdr(const uct_varuna_ctl_hdr_t *hdr,
+                                            const uct_varuna_msg_info_t *info,
+                                            size_t length)
+{
     if (info == NULL) {
-        *reason_p = "its type is unknown";
-        return UCS_ERR_INVALID_PARAM;
+        return "its type is unknown";
     }
 
-    if (hdr.secret == 0) {
-        *reason_p = "it has no secret";
-        return UCS_ERR_INVALID_PARAM;
+    if (hdr->secret == 0) {
+        return "it has no secret";
     }
 
-    if (!uct_varuna_check_from(&hdr)) {
-        *reason_p = "the address of its requester is out of range";
-        return UCS_ERR_INVALID_PARAM;
+    if (!uct_varuna_check_from(hdr)) {
+        return "the address of its requester is out of range";
     }
 
-    if (((size_t)hdr.length + hdr.from_device_len + hdr.from_ctl_len) !=
-        (length - sizeof(hdr))) {
-        *reason_p = "its length differs from what its header says";
-        return UCS_ERR_INVALID_PARAM;
+    if (((size_t)hdr->length + hdr->from_device_len + hdr->from_ctl_len) !=
+        (length - sizeof(*hdr))) {
+        return "its length differs from what its header says";
     }
 
-    if ((info->flags & UCT_VARUNA_MSG_FLAG_EPOCH) && (hdr.epoch == 0)) {
-        *reason_p = "it names no incarnation";
+    if ((info->flags & UCT_VARUNA_MSG_FLAG_EPOCH) && (hdr->epoch == 0)) {
+        return "it names no incarnation";
+    }
+
+    return NULL;
+}
+
+ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
+                                  const char **reason_p)
+{
+    const uct_varuna_msg_info_t *info;
+    uct_varuna_reader_t reader;
+    uct_varuna_ctl_hdr_t hdr;
+    ucs_status_t status;
+    const char *reason;
+    ssize_t rest;
+
+    status = uct_varuna_parse_ctl_hdr(data, length, &hdr, reason_p);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    info   = uct_varuna_msg_info(hdr.type);
+    reason = uct_varuna_check_ctl_hdr(&hdr, info, length);
+    if (reason != NULL) {
+        *reason_p = reason;
         return UCS_ERR_INVALID_PARAM;
     }
 

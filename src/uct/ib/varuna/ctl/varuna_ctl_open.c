@@ -180,6 +180,48 @@ void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
     ucs_free(link->addr);
 }
 
+static ucs_status_t uct_varuna_ctl_link_check_attr(const uct_varuna_ctl_link_t *link,
+                                                   const uct_varuna_nic_t *nic)
+{
+    if (ucs_test_all_flags(link->attr.cap.flags, UCT_IFACE_FLAG_AM_BCOPY) &&
+        ucs_test_all_flags(link->attr.cap.event_flags,
+                           UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                           UCT_IFACE_FLAG_EVENT_RECV |
+                           UCT_IFACE_FLAG_EVENT_FD) &&
+        (link->attr.cap.am.max_bcopy >= UCT_VARUNA_CTL_MAX_MSG)) {
+        return UCS_OK;
+    }
+
+    ucs_error("%s on %s can't carry control messages: messages of %d bytes "
+              "and events are needed", uct_varuna_tl_name(nic->set->bus), nic->dev_name,
+              UCT_VARUNA_CTL_MAX_MSG);
+    return UCS_ERR_UNSUPPORTED;
+}
+
+static ucs_status_t uct_varuna_ctl_link_start(uct_varuna_ctl_link_t *link,
+                                              const uct_varuna_nic_t *nic)
+{
+    ucs_status_t status;
+
+    status = uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL,
+                                      uct_varuna_ctl_am_handler, link,
+                                      UCT_CB_FLAG_ASYNC);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_foreign_drop(link->inner, UCT_VARUNA_AM_ID_CTL,
+                                     UCT_CB_FLAG_ASYNC, &link->ctl->iface->foreign);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_iface_progress_enable(link->inner,
+                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    return uct_varuna_tl_has_rx(link->inner, nic->set->bus) ? UCS_OK :
+           UCS_ERR_NO_MEMORY;
+}
+
 ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
 {
     uct_varuna_iface_t *iface   = ctl->iface;
@@ -200,16 +242,8 @@ ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
         goto err_close;
     }
 
-    if (!ucs_test_all_flags(link->attr.cap.flags, UCT_IFACE_FLAG_AM_BCOPY) ||
-        !ucs_test_all_flags(link->attr.cap.event_flags,
-                            UCT_IFACE_FLAG_EVENT_SEND_COMP |
-                            UCT_IFACE_FLAG_EVENT_RECV |
-                            UCT_IFACE_FLAG_EVENT_FD) ||
-        (link->attr.cap.am.max_bcopy < UCT_VARUNA_CTL_MAX_MSG)) {
-        ucs_error("%s on %s can't carry control messages: messages of %d bytes "
-                  "and events are needed", uct_varuna_tl_name(nic->set->bus), nic->dev_name,
-                  UCT_VARUNA_CTL_MAX_MSG);
-        status = UCS_ERR_UNSUPPORTED;
+    status = uct_varuna_ctl_link_check_attr(link, nic);
+    if (status != UCS_OK) {
         goto err_close;
     }
 
@@ -224,26 +258,11 @@ ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
         goto err_free;
     }
 
-    status = uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL,
-                                      uct_varuna_ctl_am_handler, link,
-                                      UCT_CB_FLAG_ASYNC);
+    status = uct_varuna_ctl_link_start(link, nic);
     if (status != UCS_OK) {
         goto err_free;
     }
 
-    status = uct_varuna_foreign_drop(link->inner, UCT_VARUNA_AM_ID_CTL,
-                                     UCT_CB_FLAG_ASYNC,
-                                     &iface->foreign);
-    if (status != UCS_OK) {
-        goto err_free;
-    }
-
-    uct_iface_progress_enable(link->inner,
-                              UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
-    if (!uct_varuna_tl_has_rx(link->inner, nic->set->bus)) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_free;
-    }
     return UCS_OK;
 
 err_free:

@@ -124,6 +124,25 @@ size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
     return hdr->from_device_len + hdr->from_ctl_len;
 }
 
+static void uct_varuna_ctl_fill_hdr(const uct_varuna_ctl_t *ctl,
+                                    const uct_varuna_peer_t *peer,
+                                    uct_varuna_ctl_type_t type,
+                                    const uct_varuna_ctl_hdr_t *whose, size_t length,
+                                    uct_varuna_ctl_hdr_t *hdr)
+{
+    memset(hdr, 0, sizeof(*hdr));
+    hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
+    hdr->version = UCT_VARUNA_WIRE_VERSION;
+    hdr->type    = type;
+    hdr->length  = length;
+    hdr->dest    = peer->uuid;
+    hdr->uuid    = ctl->iface->uuid;
+    hdr->secret  = whose->secret;
+    hdr->vqp     = whose->vqp;
+    hdr->epoch   = whose->epoch;
+    hdr->opening = whose->opening;
+}
+
 ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, uct_varuna_ctl_type_t type,
                                  const uct_varuna_ctl_hdr_t *whose,
@@ -146,17 +165,7 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         return UCS_ERR_EXCEEDS_LIMIT;
     }
 
-    memset(hdr, 0, sizeof(*hdr));
-    hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
-    hdr->version = UCT_VARUNA_WIRE_VERSION;
-    hdr->type    = type;
-    hdr->length  = length;
-    hdr->dest    = peer->uuid;
-    hdr->uuid    = ctl->iface->uuid;
-    hdr->secret  = whose->secret;
-    hdr->vqp     = whose->vqp;
-    hdr->epoch   = whose->epoch;
-    hdr->opening = whose->opening;
+    uct_varuna_ctl_fill_hdr(ctl, peer, type, whose, length, hdr);
     if (length > 0) {
         memcpy(hdr + 1, body, length);
     }

@@ -283,16 +283,92 @@ static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane,
     }
 }
 
+/* Open UCX's interface, lane->inner. */
+static ucs_status_t
+uct_varuna_lane_open_inner(uct_varuna_lane_iface_t *lane, const uct_varuna_nic_t *nic,
+                           uct_worker_h worker, const uct_iface_params_t *params,
+                           uct_error_handler_t error_handler)
+{
+    uct_iface_params_t inner = *params;
+    uct_iface_config_t *config;
+    ucs_status_t status;
+
+    status = uct_md_iface_config_read(nic->md, uct_varuna_tl_name(lane->kind), NULL,
+                                      NULL, &config);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_lanes_override(lane->iface, lane->link, lane->kind, config);
+    if (status != UCS_OK) {
+        goto out;
+    }
+
+    uct_varuna_lane_params(lane, nic->dev_name, error_handler, &inner);
+    status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
+    if (status != UCS_OK) {
+        ucs_debug("rc_varuna: failed to open %s on %s: %s",
+                  uct_varuna_tl_name(lane->kind), nic->dev_name,
+                  ucs_status_string(status));
+    }
+
+out:
+    uct_config_release(config);
+    return status;
+}
+
+/* Whether the lane can do what recovery needs */
+static ucs_status_t uct_varuna_lane_check_attr(const uct_varuna_lane_iface_t *lane,
+                                               const uct_varuna_nic_t *nic)
+{
+    if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
+        ucs_error("rc_varuna: UCX opens %s on %s without error handling",
+                  uct_varuna_tl_name(lane->kind), nic->dev_name);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (lane->attr.cap.put.max_short < sizeof(uint64_t)) {
+        ucs_error("rc_varuna: %s on %s cannot write log entries, as the device has no "
+                  "inline data", uct_varuna_tl_name(lane->kind), nic->dev_name);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_lane_start_receiving(uct_varuna_lane_iface_t *lane,
+                                                    uct_am_callback_t handler)
+{
+    ucs_status_t status;
+
+    status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA, handler,
+                                      lane, 0);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_foreign_drop(lane->inner, UCT_VARUNA_AM_ID_DATA, 0,
+                                     &lane->iface->foreign);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    /* RC posts its receives here, DC has done so already: UCP leaves an
+     * interface without endpoints disabled until an event wakes it up, and the
+     * first message would find no receive to raise that event */
+    uct_iface_progress_enable(lane->inner, UCT_PROGRESS_RECV);
+    uct_iface_progress_disable(lane->inner, UCT_PROGRESS_RECV);
+    return uct_varuna_tl_has_rx(lane->inner, lane->kind) ? UCS_OK : UCS_ERR_NO_MEMORY;
+}
+
 static ucs_status_t
 uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
-                           const uct_iface_params_t *params,
-                           const uct_varuna_lane_handlers_t *handlers,
-                           unsigned link, uct_varuna_lane_kind_t kind)
+                     const uct_iface_params_t *params,
+                     const uct_varuna_lane_handlers_t *handlers, unsigned link,
+                     uct_varuna_lane_kind_t kind)
 {
     uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[kind];
     uct_varuna_nic_t *nic         = &iface->md->nics[iface->links[link].nic];
-    uct_iface_params_t inner      = *params;
-    uct_iface_config_t *config;
     ucs_status_t status;
 
     lane->iface                = iface;
@@ -300,23 +376,9 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
     lane->kind                 = kind;
     iface->links[link].is_late = !uct_varuna_mlx5_port_renew(nic->md, nic->dev_name);
 
-    status = uct_md_iface_config_read(nic->md, uct_varuna_tl_name(kind), NULL,
-                                      NULL, &config);
+    status = uct_varuna_lane_open_inner(lane, nic, worker, params, handlers->error);
     if (status != UCS_OK) {
         return status;
-    }
-
-    status = uct_varuna_lanes_override(iface, link, kind, config);
-    if (status != UCS_OK) {
-        goto out;
-    }
-
-    uct_varuna_lane_params(lane, nic->dev_name, handlers->error, &inner);
-    status = uct_iface_open(nic->md, worker, &inner, config, &lane->inner);
-    if (status != UCS_OK) {
-        ucs_debug("rc_varuna: failed to open %s on %s: %s", uct_varuna_tl_name(kind),
-                  nic->dev_name, ucs_status_string(status));
-        goto out;
     }
 
     uct_varuna_tl_guard(lane->inner, kind);
@@ -334,48 +396,21 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
         goto err_close;
     }
 
-    if (!(lane->attr.cap.flags & UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE)) {
-        ucs_error("rc_varuna: UCX opens %s on %s without error handling",
-                  uct_varuna_tl_name(kind), nic->dev_name);
-        status = UCS_ERR_UNSUPPORTED;
-        goto err_close;
-    }
-
-    if (lane->attr.cap.put.max_short < sizeof(uint64_t)) {
-        ucs_error("rc_varuna: %s on %s cannot write log entries, as the device has no "
-                  "inline data", uct_varuna_tl_name(kind), nic->dev_name);
-        status = UCS_ERR_UNSUPPORTED;
-        goto err_close;
-    }
-
-    status = uct_iface_set_am_handler(lane->inner, UCT_VARUNA_AM_ID_DATA,
-                                      handlers->am, lane, 0);
+    status = uct_varuna_lane_check_attr(lane, nic);
     if (status != UCS_OK) {
         goto err_close;
     }
 
-    status = uct_varuna_foreign_drop(lane->inner, UCT_VARUNA_AM_ID_DATA, 0,
-                                     &iface->foreign);
+    status = uct_varuna_lane_start_receiving(lane, handlers->am);
     if (status != UCS_OK) {
         goto err_close;
     }
 
-    /* RC posts its receives here, DC has done so already: UCP leaves an
-     * interface without endpoints disabled until an event wakes it up, and the
-     * first message would find no receive to raise that event */
-    uct_iface_progress_enable(lane->inner, UCT_PROGRESS_RECV);
-    uct_iface_progress_disable(lane->inner, UCT_PROGRESS_RECV);
-    if (!uct_varuna_tl_has_rx(lane->inner, kind)) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_close;
-    }
-    goto out;
+    return UCS_OK;
 
 err_close:
     uct_iface_close(lane->inner);
     lane->inner = NULL;
-out:
-    uct_config_release(config);
     return status;
 }
 

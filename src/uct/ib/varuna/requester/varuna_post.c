@@ -232,6 +232,31 @@ ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
     return status;
 }
 
+/* Post the log entry of what has just been posted. With a bell both share one doorbell. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_add_log(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                       uct_varuna_mlx5_bell_t *bell)
+{
+    ucs_status_t status;
+
+    if (bell != NULL) {
+        uct_varuna_mlx5_bell_join(bell);
+    }
+
+    req->log_sn = ep->hot.log_next++;
+    status      = uct_varuna_req_post_log(ep, req);
+    if (bell != NULL) {
+        uct_varuna_mlx5_bell_restore(bell, status != UCS_OK);
+    }
+
+    if (ucs_unlikely(status != UCS_OK)) {
+        req->flags  |= UCT_VARUNA_REQ_FLAG_SPECIAL;
+        ep->owed     = req; /* Posted by the next step, or recovered */
+        ep->hot.gate = 1;
+        uct_varuna_ep_add_work(ep);
+    }
+}
+
 ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
 {
     uct_varuna_ep_t *ep               = req->ep;
@@ -276,22 +301,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
 
     uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, comp);
     if (is_logged) {
-        if (fused) {
-            uct_varuna_mlx5_bell_join(&bell);
-        }
-
-        req->log_sn = ep->hot.log_next++;
-        status      = uct_varuna_req_post_log(ep, req);
-        if (fused) {
-            uct_varuna_mlx5_bell_restore(&bell, status != UCS_OK);
-        }
-
-        if (ucs_unlikely(status != UCS_OK)) {
-            req->flags  |= UCT_VARUNA_REQ_FLAG_SPECIAL;
-            ep->owed     = req; /* Posted by the next step, or recovered */
-            ep->hot.gate = 1;
-            uct_varuna_ep_add_work(ep);
-        }
+        uct_varuna_req_add_log(ep, req, fused ? &bell : NULL);
     }
 
     return UCS_OK;

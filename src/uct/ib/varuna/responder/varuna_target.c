@@ -90,6 +90,31 @@ static ucs_status_t uct_varuna_target_add_number(uct_varuna_responder_t *resp,
     return status;
 }
 
+/* Its id and opening are known */
+static void uct_varuna_target_init(uct_varuna_responder_t *resp,
+                                   uct_varuna_target_t *target,
+                                   uct_varuna_peer_t *peer)
+{
+    target->peer     = peer;
+    target->logs     = uct_varuna_target_log(resp, target->id);
+    target->next_seq = uct_varuna_am_seq_first(target->opening);
+    uct_varuna_client_init(&target->client, peer);
+    uct_varuna_cpu_client_init(&target->cpu, peer);
+    uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
+                         &resp->received.num_held);
+    memset(target->logs, 0, UCT_VARUNA_LOG_BYTES);
+}
+
+/* One more of a peer */
+static void uct_varuna_target_count(uct_varuna_responder_t *resp,
+                                    uct_varuna_peer_t *peer)
+{
+    ++resp->stats.open;
+    ++resp->targets.count;
+    ++resp->unused.num;
+    ++uct_varuna_responder_peer(resp, peer)->targets;
+}
+
 /* Takes over the reference to @a peer in case of success. */
 static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
                                              uct_varuna_peer_t *peer,
@@ -128,28 +153,17 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
         goto err_put_id;
     }
 
-    target->peer     = peer;
     target->vqp      = vqp;
     target->instance = instance;
     target->id       = id;
-    target->logs     = uct_varuna_target_log(resp, id);
-    uct_varuna_client_init(&target->client, peer);
-    uct_varuna_cpu_client_init(&target->cpu, peer);
-    uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
-                         &resp->received.num_held);
-    memset(target->logs, 0, UCT_VARUNA_LOG_BYTES);
-
-    target->next_seq = uct_varuna_am_seq_first(target->opening);
-    status           = uct_varuna_target_add_number(resp, target);
+    uct_varuna_target_init(resp, target, peer);
+    status = uct_varuna_target_add_number(resp, target);
     if (status != UCS_OK) {
         goto err_del_name;
     }
 
     kh_val(&resp->targets.by_name, iter) = target;
-    ++resp->stats.open;
-    ++resp->targets.count;
-    ++resp->unused.num;
-    ++uct_varuna_responder_peer(resp, peer)->targets;
+    uct_varuna_target_count(resp, peer);
     uct_varuna_peer_heard(peer, uct_varuna_ctl_now(resp->ctl));
     ucs_debug("rc_varuna: opened target %u for vqp=%u of peer 0x%lx", id, vqp,
               peer->uuid);
@@ -212,22 +226,17 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                          UCT_VARUNA_CTL_OPEN_REP, body, length);
 }
 
-static void uct_varuna_target_handle_open(void *arg, unsigned link,
-                                          const uct_varuna_ctl_hdr_t *hdr,
-                                          const void *body)
+static ucs_status_t uct_varuna_target_parse_open(uct_varuna_responder_t *resp,
+                                                 const uct_varuna_ctl_hdr_t *hdr,
+                                                 const uct_varuna_ctl_open_req_t *req,
+                                                 uct_varuna_parsed_addr_t *parsed)
 {
-    uct_varuna_responder_t *resp                = arg;
-    const uct_varuna_ctl_open_req_t *req = body;
-    uct_varuna_parsed_addr_t parsed;
-    uct_varuna_target_t *target;
-    uct_varuna_peer_t *peer;
     ucs_status_t status;
     const char *reason;
-    khiter_t iter;
 
-    status = uct_varuna_parse_addr(NULL, req + 1, req->addr_len, &parsed,
+    status = uct_varuna_parse_addr(NULL, req + 1, req->addr_len, parsed,
                                    &reason);
-    if ((status == UCS_OK) && (parsed.uuid != hdr->uuid)) {
+    if ((status == UCS_OK) && (parsed->uuid != hdr->uuid)) {
         reason = "its address is another peer's";
         status = UCS_ERR_INVALID_ADDR;
     }
@@ -235,22 +244,19 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
     if (status != UCS_OK) {
         uct_varuna_ctl_complain(resp->ctl, hdr->uuid, "a request to open an endpoint",
                                 reason);
-        return;
     }
 
-    target = uct_varuna_target_by_name(resp, hdr, &iter);
-    if ((target != NULL) && (target->instance == hdr->epoch)) {
-        uct_varuna_target_reply_open(resp, link, hdr, target);
-        return;
-    } else if ((target != NULL) &&
-               UCS_CIRCULAR_COMPARE32(hdr->epoch, <, target->instance)) {
-        ucs_debug("dropped OPEN_REQ of vqp %u instance %u: there is %u",
-                  hdr->vqp, hdr->epoch, target->instance);
-        return;
-    } else if (target != NULL) {
-        /* The id is used again, and the last one's CLOSE was lost */
-        uct_varuna_target_drop(resp, iter);
-    }
+    return status;
+}
+
+/* There is no target of this name. */
+static void uct_varuna_target_open(uct_varuna_responder_t *resp, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const uct_varuna_parsed_addr_t *parsed)
+{
+    uct_varuna_target_t *target;
+    uct_varuna_peer_t *peer;
+    ucs_status_t status;
 
     if (!uct_varuna_target_may_open(resp, uct_varuna_peer_find(resp->ctl, hdr->uuid,
                                                               hdr->secret))) {
@@ -260,7 +266,7 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
         return;
     }
 
-    status = uct_varuna_peer_open(resp->ctl, &parsed, hdr->secret, &peer);
+    status = uct_varuna_peer_open(resp->ctl, parsed, hdr->secret, &peer);
     if (status != UCS_OK) {
         uct_varuna_ctl_complain(resp->ctl, hdr->uuid, "a request to open an endpoint",
                                 "none of its links can be reached from here");
@@ -282,6 +288,36 @@ static void uct_varuna_target_handle_open(void *arg, unsigned link,
     uct_varuna_ports_greet(resp->ctl, peer,
                            uct_varuna_ctl_reply_link(resp->ctl, peer, link));
     uct_varuna_target_reply_open(resp, link, hdr, target);
+}
+
+static void uct_varuna_target_handle_open(void *arg, unsigned link,
+                                          const uct_varuna_ctl_hdr_t *hdr,
+                                          const void *body)
+{
+    uct_varuna_responder_t *resp = arg;
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    if (uct_varuna_target_parse_open(resp, hdr, body, &parsed) != UCS_OK) {
+        return;
+    }
+
+    target = uct_varuna_target_by_name(resp, hdr, &iter);
+    if ((target != NULL) && (target->instance == hdr->epoch)) {
+        uct_varuna_target_reply_open(resp, link, hdr, target);
+        return;
+    } else if ((target != NULL) &&
+               UCS_CIRCULAR_COMPARE32(hdr->epoch, <, target->instance)) {
+        ucs_debug("dropped OPEN_REQ of vqp %u instance %u: there is %u",
+                  hdr->vqp, hdr->epoch, target->instance);
+        return;
+    } else if (target != NULL) {
+        /* The id is used again, and the last one's CLOSE was lost */
+        uct_varuna_target_drop(resp, iter);
+    }
+
+    uct_varuna_target_open(resp, link, hdr, &parsed);
 }
 
 

@@ -475,24 +475,56 @@ static size_t uct_varuna_ud_mtu(uct_ib_iface_t *ib)
     return 128u << ucs_max(mtu, IBV_MTU_256);
 }
 
-ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
+static ucs_status_t uct_varuna_ud_set_sizes(uct_varuna_ud_qp_t *qp,
+                                            const uct_ib_iface_t *ib, size_t mtu)
 {
-    uct_ib_md_t *md                   = uct_ib_iface_md(ib);
-    size_t mtu                        = uct_varuna_ud_mtu(ib);
-    struct ibv_qp_init_attr init_attr = {
-        .qp_type          = IBV_QPT_UD,
-        .sq_sig_all       = 1,
-        .cap.max_recv_sge = 1,
-        .cap.max_send_sge = 2
-    };
-    ucs_status_t status;
     unsigned frags;
 
-    memset(qp, 0, sizeof(*qp));
     qp->room = uct_varuna_frag_room(mtu);
     if (qp->room == 0) {
         ucs_error("an MTU of %zu bytes is too small for control messages", mtu);
         return UCS_ERR_UNSUPPORTED;
+    }
+
+    frags         = uct_varuna_ud_max_frags(qp, ib);
+    qp->max_frags = UCT_VARUNA_UD_NUM_SENDS * frags;
+    qp->num_recvs = ucs_min(UCT_VARUNA_UD_NUM_RECVS * frags, UCT_VARUNA_UD_MAX_RECVS);
+    return UCS_OK;
+}
+
+static ucs_status_t uct_varuna_ud_create_qp(uct_varuna_ud_qp_t *qp, struct ibv_pd *pd)
+{
+    struct ibv_qp_init_attr init_attr = {
+        .qp_type          = IBV_QPT_UD,
+        .sq_sig_all       = 1,
+        .send_cq          = qp->cq,
+        .recv_cq          = qp->cq,
+        .cap.max_send_wr  = qp->max_frags,
+        .cap.max_recv_wr  = qp->num_recvs,
+        .cap.max_recv_sge = 1,
+        .cap.max_send_sge = 2
+    };
+
+    qp->qp = ibv_create_qp(pd, &init_attr);
+    if (qp->qp == NULL) {
+        ucs_error("ibv_create_qp(UD, send=%u, receive=%u) of a control interface failed: "
+                  "%m", qp->max_frags, qp->num_recvs);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
+{
+    uct_ib_md_t *md = uct_ib_iface_md(ib);
+    size_t mtu      = uct_varuna_ud_mtu(ib);
+    ucs_status_t status;
+
+    memset(qp, 0, sizeof(*qp));
+    status = uct_varuna_ud_set_sizes(qp, ib, mtu);
+    if (status != UCS_OK) {
+        return status;
     }
 
     status = uct_varuna_ud_make_qkey();
@@ -500,10 +532,7 @@ ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
         return status;
     }
 
-    frags         = uct_varuna_ud_max_frags(qp, ib);
-    qp->max_frags = UCT_VARUNA_UD_NUM_SENDS * frags;
-    qp->num_recvs = ucs_min(UCT_VARUNA_UD_NUM_RECVS * frags, UCT_VARUNA_UD_MAX_RECVS);
-    status        = uct_varuna_frags_init(&qp->frags);
+    status = uct_varuna_frags_init(&qp->frags);
     if (status != UCS_OK) {
         return status;
     }
@@ -519,15 +548,8 @@ ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
         goto err_free;
     }
 
-    init_attr.send_cq         = qp->cq;
-    init_attr.recv_cq         = qp->cq;
-    init_attr.cap.max_send_wr = qp->max_frags;
-    init_attr.cap.max_recv_wr = qp->num_recvs;
-    qp->qp                    = ibv_create_qp(md->pd, &init_attr);
-    if (qp->qp == NULL) {
-        ucs_error("ibv_create_qp(UD, send=%u, receive=%u) of a control interface failed: "
-                  "%m", qp->max_frags, qp->num_recvs);
-        status = UCS_ERR_IO_ERROR;
+    status = uct_varuna_ud_create_qp(qp, md->pd);
+    if (status != UCS_OK) {
         goto err_destroy_cq;
     }
 

@@ -513,12 +513,83 @@ static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
     return (ep->hot.state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
 }
 
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_init(uct_varuna_amo_t *amo, uct_varuna_ep_t *ep,
+                    const uct_varuna_amo_args_t *args)
+{
+    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
+
+    amo->ep         = ep;
+    amo->user_comp  = args->comp;
+    amo->result     = args->result;
+    amo->unpack     = args->unpack;
+    amo->unpack_arg = args->unpack_arg;
+    amo->key.token  = rkey->token;
+    memcpy(amo->key.keys, rkey->keys, sizeof(amo->key.keys));
+    amo->sn         = ++ep->amo.sn;
+    amo->is_ready   = 0;
+    amo->is_told    = 0;
+    amo->lost       = 0;
+    amo->begun      = 0;
+    amo->is_get     = uct_varuna_req_is_read(args->type);
+    amo->races      = 0;
+    amo->not_before = 0;
+    amo->number     = 0;
+}
+
+/* What must be in memory before it */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_set_order(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                         uct_varuna_amo_t *amo)
+{
+    amo->fence = uct_varuna_ep_is_fenced(iface, ep);
+    if ((ep->amo.order.flush_beat != uct_varuna_requester(iface)->flush_beat) ||
+        amo->fence) {
+        ep->amo.order.flush_beat = uct_varuna_requester(iface)->flush_beat;
+        ep->amo.order.flushed    = ep->stats.posted;
+    }
+
+    amo->order = ep->amo.order.flushed;
+    if (amo->fence) {
+        ++ep->amo.fences;
+        ep->hot.fence_next = 0;
+        ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
+    }
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_start_sm(uct_varuna_amo_t *amo, const uct_varuna_amo_args_t *args,
+                        uint32_t num_slots)
+{
+    if (amo->is_get) {
+        uct_varuna_amo_sm_start_get(&amo->sm, args->width, args->remote_addr,
+                                    num_slots);
+    } else {
+        uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
+                                args->remote_addr, args->compare, args->value,
+                                num_slots);
+        ++amo->ep->amo.stats.started;
+    }
+}
+
+/* It is unfinished from now on. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_amo_enlist(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                      uct_varuna_amo_t *amo)
+{
+    ucs_list_add_tail(&ep->amo.all, &amo->all);
+    ++*uct_varuna_amo_word(amo);
+    ++ep->hot.num_amos;
+    ep->hot.gate = 1;
+    ++ep->amo.undecided;
+    ++uct_varuna_requester(iface)->outstanding;
+}
+
 ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
                                   const uct_varuna_amo_args_t *args,
                                   uint32_t num_slots)
 {
-    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
-    uct_varuna_iface_t *iface     = uct_varuna_ep_iface(ep);
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     uct_varuna_amo_t *amo;
 
     if (!uct_varuna_amo_can_take(iface, ep) || uct_varuna_ep_has_pending(ep)) {
@@ -533,52 +604,10 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
         return uct_varuna_ep_unavailable(ep);
     }
 
-    amo->ep        = ep;
-    amo->user_comp = args->comp;
-    amo->result    = args->result;
-    amo->unpack    = args->unpack;
-    amo->unpack_arg = args->unpack_arg;
-    amo->key.token = rkey->token;
-    memcpy(amo->key.keys, rkey->keys, sizeof(amo->key.keys));
-    amo->sn        = ++ep->amo.sn;
-    amo->is_ready  = 0;
-    amo->is_told   = 0;
-    amo->lost      = 0;
-    amo->begun     = 0;
-    amo->is_get    = uct_varuna_req_is_read(args->type);
-    amo->races     = 0;
-    amo->not_before = 0;
-    amo->fence     = uct_varuna_ep_is_fenced(iface, ep);
-    if ((ep->amo.order.flush_beat != uct_varuna_requester(iface)->flush_beat) ||
-        amo->fence) {
-        ep->amo.order.flush_beat = uct_varuna_requester(iface)->flush_beat;
-        ep->amo.order.flushed    = ep->stats.posted;
-    }
-
-    amo->number    = 0;
-    amo->order     = ep->amo.order.flushed;
-    if (amo->fence) {
-        ++ep->amo.fences;
-        ep->hot.fence_next = 0;
-        ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
-    }
-
-    if (amo->is_get) {
-        uct_varuna_amo_sm_start_get(&amo->sm, args->width, args->remote_addr,
-                                    num_slots);
-    } else {
-        uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
-                                args->remote_addr, args->compare, args->value,
-                                num_slots);
-        ++ep->amo.stats.started;
-    }
-
-    ucs_list_add_tail(&ep->amo.all, &amo->all);
-    ++*uct_varuna_amo_word(amo);
-    ++ep->hot.num_amos;
-    ep->hot.gate = 1;
-    ++ep->amo.undecided;
-    ++uct_varuna_requester(iface)->outstanding;
+    uct_varuna_amo_init(amo, ep, args);
+    uct_varuna_amo_set_order(iface, ep, amo);
+    uct_varuna_amo_start_sm(amo, args, num_slots);
+    uct_varuna_amo_enlist(iface, ep, amo);
     if (!uct_varuna_amo_quick_occupy(iface, amo)) {
         uct_varuna_amo_set_ready(amo);
     }
