@@ -12,6 +12,9 @@
 # the clock, and the requests of a destroyed lane go up to another room; in the emulator
 # the two ends of the wire, forks, and the service thread's callbacks. A header that is
 # not listed fails.
+#
+# A folder that is pure calls only what test/meta/layers/ lists. No function is longer than
+# it says.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -69,10 +72,63 @@ symbols() {
          }' libc symbols
 }
 
+# long_functions SRC LIMIT: prints functions of more lines, from that of the opening brace to
+# that of the closing one
+long_functions() {
+    (cd "$1" && find . -name '*.[ch]' -o -name '*.inl' | sort | xargs awk -v limit="$2" '
+        FNR == 1 { open = 0 }
+        !open && /^[A-Za-z_]/ && match($0, /[A-Za-z_0-9]+\(/) {
+            name = substr($0, RSTART, RLENGTH - 1)
+        }
+        !open && (/^\{$/ || /^[A-Za-z_].*\) *\{$/) { open = FNR; ++functions }
+        open && /^\}/ {
+            if (FNR - open + 1 > limit)
+                print FILENAME ": " name " has " FNR - open + 1 " lines"
+            open = 0
+        }
+        END { print "# " functions " functions of at most " limit " lines" }') |
+        sed 's|^\./||'
+}
+
+# functions_are_short LAYERS SRC: fails if a function is longer than LAYERS allows
+functions_are_short() {
+    long_functions "$2" "$(sed -n 's/^function //p' "$1")" >functions
+    [ "$(awk '/^#/ { print $2 }' functions)" -gt 100 ] || fail "there are no functions in $2"
+    grep '^#' functions
+    ! grep -v '^#' functions >long || fail "too long: $(paste -sd ';' long)"
+}
+
+# impure LAYERS SRC OBJECTS: prints "MODULE SYMBOL" for each symbol of none of the objects that
+# a folder uses, if LAYERS says what it may call, but not this. Inline functions of UCX show
+# as what they use: ucs_get_time() as gettimeofday() and more. Functions of fortified builds,
+# and versions of C, count as those that they stand for
+impure() {
+    symbols "$3" "$2" >/dev/null
+    awk '$1 == "calls"   { pure[$2] = 1; for (i = 3; i <= NF; ++i) allowed[$2, $i] = 1 }
+         $1 == "defines" { there[$2] = 1 }
+         $1 == "needs" && !($2 in there) {
+             folder = $3
+             sub(/\/[^\/]*$/, "", folder)
+             if (!(folder in pure)) next
+             symbol = $2
+             sub(/@.*/, "", symbol)
+             sub(/^__isoc[0-9]*_/, "", symbol)
+             if (symbol ~ /^__.*_chk$/) gsub(/^__|_chk$/, "", symbol)
+             if (!((folder, symbol) in allowed)) print $3, symbol
+         }' "$1" symbols
+}
+
+# purity LAYERS SRC OBJECTS: fails if a folder calls what it may not
+purity() {
+    impure "$@" >calls
+    [ "$(grep -c '^needs.* core/' symbols)" -gt 20 ] || fail "there are no objects in $3"
+    [ ! -s calls ] || fail "not pure: $(paste -sd ';' calls)"
+}
+
 # judge LAYERS SRC OBJECTS: prints the picture; fails if a dependency points up
 judge() {
     {
-        sed -E '/^(#|table )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
+        sed -E '/^(#|(table|calls|function) )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
         modules "$2"
         includes "$2"
         symbols "$3" "$2"
@@ -127,6 +183,55 @@ test_architecture_shows_the_picture() {
         awk '/^```/ { inside = !inside; next } inside' | sed 's/  */ /g' >shown
     diff printed shown >difference ||
         fail "docs/ARCHITECTURE.md shows another picture: $(cat difference)"
+}
+
+test_core_is_pure() {
+    purity "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna" \
+        "$RCV_BUILD/src/uct/ib/varuna"
+}
+
+# object NAME CALLS OPTION...: compiles a stand-in for an object of core/ into objects/
+object() {
+    local name=$1 calls=$2
+    shift 2
+    [ -e "objects/core/.libs/libvaruna_objs_la-$name.o" ] || fail "there is no $name"
+    printf '#include <stdio.h>\n#include <ucs/time/time.h>\nunsigned long f(void) { %s }\n' \
+        "$calls" |
+        gcc -x c -O2 -c -o "objects/core/.libs/libvaruna_objs_la-$name.o" "$@" - ||
+        fail "$name does not compile"
+}
+
+test_impure_call_is_found() {
+    local layers=$top/test/meta/layers/varuna src=$top/src/uct/ib/varuna flags
+    flags=$(sed -n 's/^UCX_CPPFLAGS = //p' "$RCV_BUILD/src/uct/ib/varuna/Makefile" |
+                sed "s|\$(top_builddir)|$RCV_BUILD|g")
+    cp -r "$RCV_BUILD/src/uct/ib/varuna" objects
+    object varuna_parse 'return fopen("links", "r") != NULL;' $flags
+    fails 1 'not pure: core/varuna_parse fopen' purity "$layers" "$src" objects
+    object varuna_parse 'return ucs_get_time();' $flags
+    fails 1 'not pure: core/varuna_parse ' purity "$layers" "$src" objects
+    object varuna_parse 'return ucs_time_from_sec(1.0);' $flags
+    purity "$layers" "$src" objects
+}
+
+test_functions_are_short() {
+    functions_are_short "$top/test/meta/layers/mlx5emu" "$top/src/tools/mlx5emu"
+    functions_are_short "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna"
+}
+
+test_long_function_is_found() {
+    local layers=$top/test/meta/layers/varuna limit
+    limit=$(sed -n 's/^function //p' "$layers")
+    cp -r "$top/src/uct/ib/varuna" src
+    {
+        printf 'static int\nuct_varuna_short(int a)\n{\n'
+        seq -f '    a += %.0f;' $((limit - 2))
+        printf '}\n\nvoid uct_varuna_long(void) {\n'
+        seq -f '    f(%.0f);' $((limit - 1))
+        echo '}'
+    } >>src/core/varuna_uid.h
+    fails 1 "too long: core/varuna_uid.h: uct_varuna_long has $((limit + 1)) lines" \
+        functions_are_short "$layers" src
 }
 
 # The test detects an include and a call that point up
