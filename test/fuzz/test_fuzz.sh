@@ -134,7 +134,7 @@ test_parts_of_messages() {
 }
 
 test_keys_and_links() {
-    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna/core/varuna_link.c"
+    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna"/core/varuna_{clock,link}.c
 }
 
 test_what_may_be_a_uid() {

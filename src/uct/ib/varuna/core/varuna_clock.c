@@ -61,8 +61,8 @@ void uct_varuna_clock_tick(uct_varuna_clock_t *clock, ucs_time_t now)
 /* So often the distance doubles at most */
 #define UCT_VARUNA_BACKOFF_STEPS     4
 
-UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_BACKOFF_MIN * (1 << UCT_VARUNA_BACKOFF_STEPS)) ==
-                         UCT_VARUNA_BACKOFF_MAX);
+UCT_VARUNA_STATIC_ASSERT(((int)UCT_VARUNA_BACKOFF_MIN << UCT_VARUNA_BACKOFF_STEPS) ==
+                         (int)UCT_VARUNA_BACKOFF_MAX);
 
 ucs_time_t uct_varuna_backoff_distance(const uct_varuna_backoff_t *backoff)
 {
