@@ -77,7 +77,7 @@ struct uct_varuna_md {
                                              varuna_mem.c */
     uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */
     uint64_t                   num_tokens;
-    uct_md_attr_t              attr;      /* What all links can do */
+    uct_varuna_md_attr_t       attr;      /* What all links can do */
 };
 
 /** @return Inner memory handle of @a memh for @a nic, NULL-safe

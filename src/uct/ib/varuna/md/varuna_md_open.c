@@ -12,6 +12,7 @@
 #include "varuna_md_cmd.h"
 #include "varuna_health.h"
 #include "varuna_mem.h"
+#include <uct/ib/varuna/ucx/varuna_compat_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
@@ -106,7 +107,7 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
 
 
 static ucs_status_t uct_varuna_md_query_common(uct_md_h tl_md,
-                                               uct_md_attr_t *attr)
+                                               uct_varuna_md_attr_t *attr)
 {
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
 
@@ -151,39 +152,46 @@ static uct_md_ops_t uct_varuna_md_ops = {
     UCT_VARUNA_COMPAT_MD_OPS
 };
 
-/* What all links can do, at the sum of their costs. @a flags: what is asked for in
- * addition */
+void uct_varuna_md_attr_init(uct_varuna_md_attr_t *attr, uint64_t flags)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->flags                  = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
+                                   UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
+                                   UCT_VARUNA_COMPAT_INVALIDATE | flags;
+    attr->max_reg                = SIZE_MAX;
+    attr->max_alloc              = SIZE_MAX;
+    attr->reg_mem_types          = UCT_VARUNA_MEM_TYPES;
+    attr->reg_nonblock_mem_types = UCT_VARUNA_MEM_TYPES;
+    attr->access_mem_types       = UCT_VARUNA_MEM_TYPES;
+    attr->cache_mem_types        = UCS_MASK(UCS_MEMORY_TYPE_LAST);
+    attr->reg_alignment          = 1;
+}
+
+void uct_varuna_md_attr_add(uct_varuna_md_attr_t *attr, const uct_varuna_md_attr_t *inner)
+{
+    attr->flags                  &= inner->flags | UCT_MD_FLAG_NEED_MEMH |
+                                    UCT_MD_FLAG_NEED_RKEY;
+    attr->max_reg                 = ucs_min(attr->max_reg, inner->max_reg);
+    attr->max_alloc               = ucs_min(attr->max_alloc, inner->max_alloc);
+    attr->reg_mem_types          &= inner->reg_mem_types;
+    attr->reg_nonblock_mem_types &= inner->reg_nonblock_mem_types;
+    attr->access_mem_types       &= inner->access_mem_types;
+    attr->cache_mem_types        &= inner->cache_mem_types;
+    attr->reg_alignment           = ucs_max(attr->reg_alignment, inner->reg_alignment);
+    attr->required_mem_flags     |= inner->required_mem_flags;
+    attr->reg_cost                = ucs_linear_func_add(attr->reg_cost, inner->reg_cost);
+}
+
+/* @a flags: what is asked for in addition */
 static void uct_varuna_md_init_attr(uct_varuna_md_t *md, uint64_t flags)
 {
-    uct_md_attr_t *attr = &md->attr;
-    const uct_md_attr_t *inner;
     unsigned nic;
 
-    memset(attr, 0, sizeof(*attr));
-    attr->cap.flags            = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                                 UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_ADVISE |
-                                 UCT_VARUNA_COMPAT_INVALIDATE | flags;
-    attr->cap.max_reg          = SIZE_MAX;
-    attr->cap.max_alloc        = SIZE_MAX;
-    attr->cap.reg_mem_types    = UCT_VARUNA_MEM_TYPES;
-    attr->cap.access_mem_types = UCT_VARUNA_MEM_TYPES;
-    attr->rkey_packed_size     = uct_varuna_rkey_packed_size(md->num_links);
-    attr->local_cpus           = md->nics[md->links[0]].md_attr.local_cpus;
-    ucs_strncpy_zero(attr->component_name, UCT_VARUNA_COMPONENT_NAME,
-                     sizeof(attr->component_name));
-
+    uct_varuna_md_attr_init(&md->attr, flags);
+    md->attr.rkey_packed_size = uct_varuna_rkey_packed_size(md->num_links);
+    md->attr.local_cpus       = md->nics[md->links[0]].md_attr.local_cpus;
     uct_varuna_md_for_each_inner(md, nic) {
-        inner                       = &md->nics[nic].md_attr;
-        attr->cap.flags            &= inner->cap.flags | UCT_MD_FLAG_NEED_MEMH |
-                                      UCT_MD_FLAG_NEED_RKEY;
-        attr->cap.max_reg           = ucs_min(attr->cap.max_reg,
-                                              inner->cap.max_reg);
-        attr->cap.max_alloc         = ucs_min(attr->cap.max_alloc,
-                                              inner->cap.max_alloc);
-        attr->cap.reg_mem_types    &= inner->cap.reg_mem_types;
-        attr->cap.access_mem_types &= inner->cap.access_mem_types;
-        attr->reg_cost              = ucs_linear_func_add(attr->reg_cost,
-                                                          inner->reg_cost);
+        uct_varuna_md_attr_add(&md->attr, &md->nics[nic].md_attr);
     }
 }
 
@@ -504,7 +512,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     }
 
     uct_varuna_md_init_attr(md, config->dmabuf ? UCT_VARUNA_COMPAT_REG_DMABUF : 0);
-    if (config->dmabuf && !(md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF)) {
+    if (config->dmabuf && !(md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF)) {
         ucs_warn("UCX_RC_VARUNA_DMABUF=y: this UCX, or the driver of a NIC, does not "
                  "register dmabufs: memory of GPUs is copied through host memory");
     }

@@ -45,6 +45,20 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
                                   const uct_varuna_md_config_t *config,
                                   uct_md_h *md_p);
 
+/**
+ * Attributes of a memory domain without NICs, which are to be added. They differ from ib's
+ * where we do less: only memory of the host is registered at its address, and no range of all
+ * addresses (GVA), as a key belongs to a region. None is allocated, none is detected, and keys
+ * are not exported.
+ *
+ * @param [out] attr   Attributes.
+ * @param [in]  flags  UCT_MD_FLAG_xx that were asked for besides the usual ones.
+ */
+void uct_varuna_md_attr_init(uct_varuna_md_attr_t *attr, uint64_t flags);
+
+/** Restrict attributes to what an inner memory domain can do, and add its costs. */
+void uct_varuna_md_attr_add(uct_varuna_md_attr_t *attr, const uct_varuna_md_attr_t *inner);
+
 /** As uct_tl_t::query_devices. */
 ucs_status_t uct_varuna_query_devices(uct_md_h md,
                                       uct_tl_device_resource_t **devices_p,

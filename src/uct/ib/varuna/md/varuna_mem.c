@@ -65,7 +65,7 @@ uct_varuna_md_check_memtype(const uct_varuna_md_t *md, const void *address,
 {
     int is_dmabuf  = uct_varuna_compat_reg_is_dmabuf(arg);
     int is_device  = is_dmabuf || !uct_varuna_mem_is_host(address, length);
-    int can_dmabuf = !!(md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    int can_dmabuf = !!(md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 
     if (is_device && !(is_dmabuf && can_dmabuf)) {
         ucs_log(uct_varuna_compat_reg_log_level(arg),
@@ -303,7 +303,7 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     }
 
     if (flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE) {
-        if (!(md->attr.cap.flags & UCT_VARUNA_COMPAT_INVALIDATE)) {
+        if (!(md->attr.flags & UCT_VARUNA_COMPAT_INVALIDATE)) {
             return UCS_ERR_UNSUPPORTED;
         } else if (comp == NULL) {
             return UCS_ERR_INVALID_PARAM;
@@ -344,7 +344,7 @@ ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
     unsigned nic;
 
     uct_varuna_md_for_each_inner(md, nic) {
-        if (!(md->nics[nic].md_attr.cap.flags & UCT_MD_FLAG_ADVISE) ||
+        if (!(md->nics[nic].md_attr.flags & UCT_MD_FLAG_ADVISE) ||
             uct_varuna_md_is_spare(md, memh, nic)) {
             continue;
         }

@@ -9,7 +9,7 @@
 #endif
 
 #include "varuna_nic.h"
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_compat_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
 
 #include <ucs/algorithm/crc.h>
@@ -68,7 +68,8 @@ uct_varuna_nic_list_append(uct_varuna_nic_list_t *list, const char *dev_name)
 
 static ucs_status_t
 uct_varuna_nic_list_append_port(uct_varuna_nic_list_t *list, uct_md_h md,
-                                const char *md_name, const uct_md_attr_t *md_attr,
+                                const char *md_name,
+                                const uct_varuna_md_attr_t *md_attr,
                                 const uct_tl_resource_desc_t *tl_resource,
                                 const uct_varuna_set_t *set, uint64_t ports_down)
 {
@@ -140,7 +141,7 @@ uct_varuna_nic_list_append_ports(uct_varuna_nic_list_t *list, uct_md_h md,
     uct_tl_resource_desc_t *resources;
     const uct_varuna_set_t *set;
     unsigned i, num_resources;
-    uct_md_attr_t md_attr;
+    uct_varuna_md_attr_t md_attr;
     uint64_t ports_down;
     ucs_status_t status;
 

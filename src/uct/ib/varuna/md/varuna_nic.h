@@ -7,6 +7,7 @@
 #ifndef UCT_VARUNA_NIC_H_
 #define UCT_VARUNA_NIC_H_
 
+#include <uct/ib/varuna/ucx/varuna_compat_md.h>
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/core/varuna_clock.h>
@@ -70,7 +71,7 @@ typedef struct uct_varuna_nic {
     uct_md_h                   md;        /* Inner memory domain, shared by the
                                              ports of a device; NULL if this NIC
                                              is no link */
-    uct_md_attr_t              md_attr;
+    uct_varuna_md_attr_t       md_attr;
     char                       md_name[UCT_MD_NAME_MAX];
     char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
     ucs_sys_device_t           sys_device;

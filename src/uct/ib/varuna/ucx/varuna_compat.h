@@ -84,28 +84,6 @@
 #define UCT_VARUNA_COMPAT_AM_ID_WIREUP  1
 
 
-/** Attributes of an inner memory domain, with the flags that only the newer form of the
- * query returns. */
-static inline ucs_status_t
-uct_varuna_compat_md_query(uct_md_h md, uct_md_attr_t *attr)
-{
-    ucs_status_t status = uct_md_query(md, attr);
-
-#if UCT_VARUNA_UCX_AT_LEAST(1, 15)
-    uct_md_attr_v2_t attr_v2 = { .field_mask = UCT_MD_ATTR_FIELD_FLAGS };
-
-    if (status == UCS_OK) {
-        status = uct_md_query_v2(md, &attr_v2);
-    }
-
-    if (status == UCS_OK) {
-        attr->cap.flags = attr_v2.flags;
-    }
-#endif
-    return status;
-}
-
-
 /* The option of ib's memory domain that permits the device to reorder its writes. Newer
  * series want it with the prefix of its table. */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 17)

@@ -2,7 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The operations that each version of UCX wants of an interface, a memory domain and a
- * component: their arguments, and those that not all versions have. See varuna_compat.h.
+ * component: their arguments, and those that not all versions have. See varuna_compat.h;
+ * varuna_compat_md.h has the query of a memory domain.
  */
 #ifndef UCT_VARUNA_COMPAT_OPS_H_
 #define UCT_VARUNA_COMPAT_OPS_H_
@@ -188,59 +189,6 @@ static_assert(sizeof(uct_md_ops_t) == UCT_VARUNA_COMPAT_NUM_MD_OPS * sizeof(void
                               void *buffer) \
     { \
         return _impl(md, memh, NULL, 0, params, buffer); \
-    }
-#endif
-
-
-/*
- * Define _name, the query of md operations, on top of _impl, which fills an
- * uct_md_attr_t.
- */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-#  define UCT_VARUNA_COMPAT_MD_QUERY(_name, _impl) \
-    static ucs_status_t _name(uct_md_h md, uct_md_attr_v2_t *attr_v2) \
-    { \
-        uct_md_attr_t attr; \
-        ucs_status_t status; \
-        \
-        memset(&attr, 0, sizeof(attr)); \
-        status = _impl(md, &attr); \
-        if (status == UCS_OK) { \
-            uct_varuna_compat_md_attr_to_v2(&attr, attr_v2); \
-        } \
-        return status; \
-    }
-
-static inline void
-uct_varuna_compat_md_attr_to_v2(const uct_md_attr_t *attr,
-                                uct_md_attr_v2_t *attr_v2)
-{
-    /* UCX has zeroed it, and set the mask of its fields */
-#  if UCT_VARUNA_UCX_AT_LEAST(1, 17)
-    uct_md_base_md_query(attr_v2);
-#  elif UCT_VARUNA_UCX_AT_LEAST(1, 16)
-    attr_v2->reg_alignment = 1;
-#  endif
-#  if UCT_VARUNA_UCX_AT_LEAST(1, 22)
-    attr_v2->required_mem_flags = UCS_MEM_FLAG_REGISTRABLE;
-#  endif
-    attr_v2->max_alloc        = attr->cap.max_alloc;
-    attr_v2->max_reg          = attr->cap.max_reg;
-    attr_v2->flags            = attr->cap.flags;
-    attr_v2->reg_mem_types    = attr->cap.reg_mem_types;
-    attr_v2->cache_mem_types  = attr->cap.reg_mem_types;
-    attr_v2->detect_mem_types = attr->cap.detect_mem_types;
-    attr_v2->alloc_mem_types  = attr->cap.alloc_mem_types;
-    attr_v2->access_mem_types = attr->cap.access_mem_types;
-    attr_v2->reg_cost         = attr->reg_cost;
-    attr_v2->rkey_packed_size = attr->rkey_packed_size;
-    attr_v2->local_cpus       = attr->local_cpus;
-}
-#else
-#  define UCT_VARUNA_COMPAT_MD_QUERY(_name, _impl) \
-    static ucs_status_t _name(uct_md_h md, uct_md_attr_t *attr) \
-    { \
-        return _impl(md, attr); \
     }
 #endif
 

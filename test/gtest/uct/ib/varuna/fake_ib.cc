@@ -8,6 +8,7 @@
 #include <common/test.h>
 
 extern "C" {
+#include <uct/ib/varuna/ucx/varuna_compat_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <ucs/algorithm/crc.h>
 #include <ucs/debug/memtrack_int.h>
@@ -40,18 +41,20 @@ static void fake_md_close(uct_md_h md)
     delete reinterpret_cast<fake_md*>(md);
 }
 
-static ucs_status_t fake_md_query_attr(uct_md_h md, uct_md_attr_t *attr)
+static ucs_status_t fake_md_query_attr(uct_md_h md, uct_varuna_md_attr_t *attr)
 {
     const fake_ib::device *device = find_device(md);
 
-    memset(attr, 0, sizeof(*attr));
-    attr->cap.flags            = device->md_flags;
-    attr->cap.max_reg          = device->max_reg;
-    attr->cap.reg_mem_types    = fake->mem_types;
-    attr->cap.access_mem_types = fake->mem_types;
-    attr->cap.detect_mem_types = fake->mem_types;
-    attr->reg_cost             = ucs_linear_func_make(1e-6, 1e-9);
-    attr->rkey_packed_size     = UCT_VARUNA_INNER_KEY_SIZE;
+    attr->max_alloc        = ULONG_MAX;
+    attr->max_reg          = device->max_reg;
+    attr->flags            = device->md_flags;
+    attr->reg_mem_types    = fake->mem_types;
+    attr->cache_mem_types  = UCS_MASK(UCS_MEMORY_TYPE_LAST);
+    attr->access_mem_types = fake->mem_types;
+    attr->detect_mem_types = fake->mem_types;
+    attr->reg_cost         = ucs_linear_func_make(1e-6, 1e-9);
+    attr->rkey_packed_size = UCT_VARUNA_INNER_KEY_SIZE;
+    attr->reg_alignment    = 1;
     return UCS_OK;
 }
 

@@ -543,13 +543,13 @@ UCS_TEST_F(test_varuna_md, dmabufs_are_advertised_on_demand) {
         device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
     }
     open();
-    EXPECT_EQ(0u, m_md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    EXPECT_EQ(0u, m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
     m_dmabuf = true;
     open();
     EXPECT_EQ(uint64_t(UCT_VARUNA_COMPAT_REG_DMABUF),
-              m_md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
-    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.cap.reg_mem_types);
-    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.cap.access_mem_types);
+              m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.reg_mem_types);
+    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.access_mem_types);
 }
 
 /* Of one NIC, or of UCX before 1.14 */
@@ -564,7 +564,7 @@ UCS_TEST_F(test_varuna_md, dmabufs_are_not_supported) {
     ASSERT_EQ(1u, m_warnings.size());
     EXPECT_NE(std::string::npos,
               m_warnings[0].find("does not register dmabufs")) << m_warnings[0];
-    EXPECT_EQ(0u, m_md->attr.cap.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    EXPECT_EQ(0u, m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 }
 
 UCS_TEST_F(test_varuna_md, dmabufs_or_extended_atomics) {
