@@ -93,6 +93,14 @@
 #endif
 
 
+/* The GID that ib uses if none is named, by its index: the first one */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 17)
+#  define UCT_VARUNA_COMPAT_DEFAULT_GID_INDEX    UCT_IB_DEVICE_DEFAULT_GID_INDEX
+#else
+#  define UCT_VARUNA_COMPAT_DEFAULT_GID_INDEX    UCT_IB_MD_DEFAULT_GID_INDEX
+#endif
+
+
 /** A pool of objects that are aligned to cache lines, without a limit. */
 static inline ucs_status_t
 uct_varuna_compat_mpool_init(ucs_mpool_t *mp, size_t elem_size,

@@ -192,7 +192,7 @@ int uct_varuna_mlx5_gid_is_missing(uct_iface_h inner, unsigned *index_p)
     }
 
     /* Without a name any entry will do on Ethernet; InfiniBand's is always the first one */
-    *index_p = has_name ? named : UCT_IB_MD_DEFAULT_GID_INDEX;
+    *index_p = has_name ? named : UCT_VARUNA_COMPAT_DEFAULT_GID_INDEX;
     end      = (!has_name && (attr.link_layer == IBV_LINK_LAYER_ETHERNET)) ?
                (unsigned)attr.gid_tbl_len : (*index_p + 1);
     for (i = *index_p; i < end; ++i) {
