@@ -18,14 +18,15 @@
 static void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
+    int is_posted;
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        if (!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+        is_posted   = !!(req->flags & UCT_VARUNA_REQ_FLAG_POSTED);
+        req->flags &= ~UCT_VARUNA_REQ_FLAGS_OF_LANE;
+        if (!is_posted) {
             continue;
         }
 
-        req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
-                        UCT_VARUNA_REQ_FLAG_LOGGED);
         ++ep->recovery.result.repeated;
         ++ep->stats.repeated;
         ep->stats.repeated_bytes += req->length;

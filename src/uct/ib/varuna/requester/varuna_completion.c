@@ -200,7 +200,8 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
 
     while (!uct_varuna_ring_is_empty(&ep->hot.reqs)) {
         head = ep->hot.reqs.tail;
-        if ((head->type != UCT_VARUNA_REQ_FLUSH) &&
+        if ((head->type == UCT_VARUNA_REQ_FLUSH) ?
+            !uct_varuna_ep_is_placed_up_to(ep, head->log_sn, head->opcode) :
             !(head->flags & UCT_VARUNA_REQ_FLAG_DONE)) {
             break;
         }

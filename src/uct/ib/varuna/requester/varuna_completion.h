@@ -7,6 +7,7 @@
 #define UCT_VARUNA_COMPLETION_H_
 
 #include "varuna_ring.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 /** Completion callback of all saved requests. */
 void uct_varuna_req_completion(uct_completion_t *comp);
@@ -29,7 +30,8 @@ void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
  *  flushes do not count: their completions are being called, and may flush again. */
 int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
 
-/** Finish the oldest requests that are DONE, and the flushes after them. */
+/** Finish the oldest requests that are DONE, and the flushes after them whose writes are
+ *  placed. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
 /** The oldest requests were finished: finish those after them that need no completion, and
@@ -46,6 +48,34 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
     }
 
     uct_varuna_ep_finish_done(ep);
+}
+
+/* --- Whether completed writes are in the peer's memory --- */
+
+/* An acknowledgement only says that the peer's NIC has a write: the NIC keeps its order to what
+ * comes later to itself, and not to what the peer's other NICs and CPUs do. Atomics find all
+ * that came before to one NIC of the peer, its home (docs/ATOMICS.md). */
+
+/** @return Whether a flush with these flags need not wait for writes up to number @a sn once
+ *  they are complete: with UCT_VARUNA_COMPAT_FLUSH_REMOTE, whether all find them; otherwise,
+ *  whether an atomic of any process does that is executed from now on. */
+static inline int
+uct_varuna_ep_is_placed_up_to(const uct_varuna_ep_t *ep, uint32_t sn, unsigned flags)
+{
+    if (!(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE) &&
+        ((ep->hot.far_nic == ep->amo.home_nic) ||
+         !uct_varuna_ep_requester(ep)->amo->has_home)) {
+        return 1;
+    }
+
+    return UCS_CIRCULAR_COMPARE32(ep->num_settled, >=, sn) ||
+           (ep->hot.state == UCT_VARUNA_EP_FAILED);
+}
+
+/** The same, for all writes that were posted. */
+static inline int uct_varuna_ep_is_placed(const uct_varuna_ep_t *ep, unsigned flags)
+{
+    return uct_varuna_ep_is_placed_up_to(ep, ep->num_writes, flags);
 }
 
 /** Take the endpoint's unfinished requests from it: their completions have no effect any

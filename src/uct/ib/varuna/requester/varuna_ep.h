@@ -53,6 +53,8 @@ enum {
     UCT_VARUNA_REQ_FLAG_64       = UCS_BIT(4), /* Atomic width */
     UCT_VARUNA_REQ_FLAG_AMBIGUOUS = UCS_BIT(5), /* Perhaps executed: compare it
                                                   with its target */
+    UCT_VARUNA_REQ_FLAG_PASSED   = UCS_BIT(6), /* FLUSH: all before it were posted on the
+                                                  current incarnation */
     UCT_VARUNA_REQ_FLAG_WATCHED  = UCS_BIT(7), /* Was the oldest before */
     UCT_VARUNA_REQ_FLAG_LOST     = UCS_BIT(8), /* AMO_xx: left to its atomic */
     UCT_VARUNA_REQ_FLAG_FIRST    = UCS_BIT(9), /* Its completion is the first of
@@ -63,6 +65,11 @@ enum {
                                                   AMO_xx, its value goes to the user, or
                                                   its log write was owed */
 };
+
+/* What is over with an incarnation */
+#define UCT_VARUNA_REQ_FLAGS_OF_LANE \
+    (UCT_VARUNA_REQ_FLAG_POSTED | UCT_VARUNA_REQ_FLAG_LOGGED | \
+     UCT_VARUNA_REQ_FLAG_PASSED)
 
 /* What distinguishes a request that retires from a plain one */
 #define UCT_VARUNA_REQ_FLAGS_NOT_PLAIN \
@@ -81,12 +88,13 @@ struct uct_varuna_req {
             uct_varuna_am_hdr_t hdr;
         } am;
     };
-    uint32_t                   log_sn;    /* Of a read: num_writes when it was posted */
+    uint32_t                   log_sn;    /* Of a read: num_writes when it was posted; of
+                                             FLUSH: when all before it were */
     uint32_t                   end_psn;
     uint32_t                   length;    /* Total payload */
     uint16_t                   flags;     /* UCT_VARUNA_REQ_FLAG_xx */
     uint8_t                    type;
-    uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags */
+    uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags; FLUSH: its flags */
     uint16_t                   size;      /* In the ring */
     uint8_t                    iovcnt;
     uint8_t                    header_length;

@@ -383,6 +383,9 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     uct_varuna_req_t *req;
     ucs_status_t status;
 
+    UCT_CHECK_PARAM(!ucs_test_all_flags(flags, UCT_FLUSH_FLAG_CANCEL |
+                                               UCT_VARUNA_COMPAT_FLUSH_REMOTE),
+                    "flush flags CANCEL and REMOTE are mutually exclusive");
     if (ucs_unlikely(flags & UCT_FLUSH_FLAG_CANCEL) &&
         (ep->hot.state != UCT_VARUNA_EP_FAILED)) {
         uct_varuna_ep_raise_fatal(ep, UCS_OK);
@@ -396,7 +399,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     ep->amo.order.flushed = ep->stats.posted;
 
     if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_ep_num_amos_to_flush(ep) == 0) &&
-        uct_varuna_ep_is_placed(ep)) {
+        uct_varuna_ep_is_placed(ep, flags)) {
         UCT_TL_EP_STAT_FLUSH(&ep->super);
         return UCS_OK;
     }
@@ -408,7 +411,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     }
 
     if (uct_varuna_ep_num_amos_to_flush(ep) == 0) {
-        status = uct_varuna_ep_queue_flush(ep, comp);
+        status = uct_varuna_ep_queue_flush(ep, flags, comp);
         if ((status != UCS_INPROGRESS) && (comp != NULL)) {
             return status;
         }
@@ -419,6 +422,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         }
 
         uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
+        req->opcode = flags;
         req->log_sn = ep->amo.sn; /* Complete it after all of these */
         ucs_queue_push(&ep->amo.flushes, &req->queue);
     }

@@ -64,20 +64,21 @@ int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
     return 1;
 }
 
-/* @return Whether completed writes of some endpoint have to be placed, which is begun. */
-static int uct_varuna_requester_place(uct_varuna_requester_t *requester)
+/* @return Whether a flush with these flags has to place completed writes of some endpoint,
+ * which is begun. */
+static int uct_varuna_requester_place(uct_varuna_requester_t *requester, unsigned flags)
 {
     int is_left = 0;
     uct_varuna_ep_t *ep;
     unsigned i;
 
-    if (ucs_likely(!requester->off_home)) {
+    if (ucs_likely(!requester->off_home && !(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE))) {
         return 0;
     }
 
     ucs_ptr_array_for_each(ep, i, &requester->eps) {
-        if (!uct_varuna_ep_is_placed(ep)) {
-            (void)uct_varuna_ep_queue_flush(ep, NULL);
+        if (!uct_varuna_ep_is_placed(ep, flags)) {
+            (void)uct_varuna_ep_queue_flush(ep, flags, NULL);
             is_left = 1;
         }
     }
@@ -100,7 +101,7 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
     ++requester->flush_beat;
     /* Other transports have pending requests only while something is outstanding,
      * and UCP relies on that: here they also wait for a connection or a swap */
-    if (!uct_varuna_requester_place(requester) && (requester->outstanding == 0) &&
+    if (!uct_varuna_requester_place(requester, flags) && (requester->outstanding == 0) &&
         (requester->num_pending == 0)) {
         UCT_TL_IFACE_STAT_FLUSH(&requester->super.super);
         return UCS_OK;

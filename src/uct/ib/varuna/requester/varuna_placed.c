@@ -64,17 +64,38 @@ static ucs_status_t uct_varuna_ep_place(uct_varuna_ep_t *ep)
     return status;
 }
 
-ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, uct_completion_t *comp)
+int uct_varuna_req_pass_flush(uct_varuna_req_t *flush)
+{
+    uct_varuna_ep_t *ep = flush->ep;
+
+    if (flush->flags & UCT_VARUNA_REQ_FLAG_PASSED) {
+        return 0; /* What was posted since then is not to be placed */
+    }
+
+    flush->flags |= UCT_VARUNA_REQ_FLAG_PASSED;
+    flush->log_sn = ep->num_writes;
+    if (uct_varuna_ep_is_placed(ep, flush->opcode)) {
+        return 0;
+    }
+
+    uct_varuna_req_make_read_back(flush); /* It has room for that */
+    ++ep->hot.num_reads;
+    return 1;
+}
+
+ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, unsigned flags,
+                                       uct_completion_t *comp)
 {
     uct_varuna_req_t *req;
 
-    if (!uct_varuna_ep_is_placed(ep)) {
-        if ((ep->hot.state == UCT_VARUNA_EP_ACTIVE) ?
-            (uct_varuna_ep_place(ep) != UCS_OK) : !uct_varuna_ep_is_busy(ep)) {
-            /* Without a lane, the fence or the read at its end places what is complete */
-            uct_varuna_ep_add_work(ep);
+    if (!uct_varuna_ep_is_placed(ep, flags) &&
+        ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (uct_varuna_ep_place(ep) != UCS_OK))) {
+        uct_varuna_ep_add_work(ep);
+        if (ep->hot.state == UCT_VARUNA_EP_ACTIVE) {
             return UCS_ERR_NO_RESOURCE;
         }
+        /* The fence places what is complete, or the read at the end of the lane, or a read
+         * that is made of the flush */
     }
 
     if (comp == NULL) {
@@ -87,6 +108,8 @@ ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, uct_completion_t *co
     }
 
     uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
+    req->opcode = flags;
+    req->log_sn = ep->num_writes;
     uct_varuna_req_push(uct_varuna_ep_iface(ep), ep, req, UCT_VARUNA_REQ_FLUSH);
     return UCS_INPROGRESS;
 }

@@ -1,26 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Whether completed writes are in the peer's memory. An acknowledgement only says that the
- * peer's NIC has them: the NIC keeps their order to what comes later to itself, and not to
- * what the peer's other NICs and CPUs do. Atomics find all that came before to one NIC of the
- * peer, its home (docs/ATOMICS.md). So a flush of writes to another NIC ends with a read.
- * Main thread.
+ * Flushes, and the reads that place what was written: see uct_varuna_ep_is_placed(). A flush
+ * of writes to another NIC than the peer's home ends with a read, and so does each with
+ * UCT_VARUNA_COMPAT_FLUSH_REMOTE. Main thread.
  */
 #ifndef UCT_VARUNA_PLACED_H_
 #define UCT_VARUNA_PLACED_H_
 
 #include "varuna_ep.h"
-
-/** @return Whether an atomic of any process that is executed from now on finds the writes
- *  that are complete. */
-static inline int uct_varuna_ep_is_placed(const uct_varuna_ep_t *ep)
-{
-    return (ep->hot.far_nic == ep->amo.home_nic) ||
-           (ep->num_writes == ep->num_settled) ||
-           !uct_varuna_ep_requester(ep)->amo->has_home ||
-           (ep->hot.state == UCT_VARUNA_EP_FAILED);
-}
 
 /** Make a read of a word of the peer's logs that nobody needs of @a req. */
 void uct_varuna_req_make_read_back(uct_varuna_req_t *req);
@@ -31,10 +19,20 @@ void uct_varuna_req_make_read_back(uct_varuna_req_t *req);
 ucs_status_t uct_varuna_ep_read_back(uct_varuna_ep_t *ep, uct_completion_t *comp);
 
 /**
- * Complete @a comp, unless it is NULL, when all requests are complete, and placed.
+ * All that was posted on the lane before @a flush is complete or under way: if its writes have to
+ * be placed, make a read of it.
+ *
+ * @return Whether the read is to be posted.
+ */
+int uct_varuna_req_pass_flush(uct_varuna_req_t *flush);
+
+/**
+ * Complete @a comp, unless it is NULL, when all requests are complete, and placed as the flags
+ * of the flush want.
  *
  * @return UCS_INPROGRESS, or UCS_ERR_NO_RESOURCE if the caller must try again.
  */
-ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, unsigned flags,
+                                       uct_completion_t *comp);
 
 #endif

@@ -127,15 +127,12 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
             return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
         }
 
-        if ((req->type == UCT_VARUNA_REQ_FLUSH) && !uct_varuna_ep_is_placed(ep)) {
-            /* It has room for that */
-            uct_varuna_req_make_read_back(req);
-            ++ep->hot.num_reads;
+        if ((req->type == UCT_VARUNA_REQ_FLUSH) && !uct_varuna_req_pass_flush(req)) {
+            continue;
         }
 
         reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
-        if ((req->type == UCT_VARUNA_REQ_FLUSH) ||
-            (req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
+        if ((req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
                            UCT_VARUNA_REQ_FLAG_DONE))) {
             continue;
         }

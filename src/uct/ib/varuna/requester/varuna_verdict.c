@@ -113,8 +113,7 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
     unsigned i = 0;
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        req->flags &= ~(UCT_VARUNA_REQ_FLAG_POSTED |
-                        UCT_VARUNA_REQ_FLAG_LOGGED);
+        req->flags &= ~UCT_VARUNA_REQ_FLAGS_OF_LANE;
         if ((ops[i].kind == UCT_VARUNA_OP_STEP) && ops[i].posted) {
             /* Its atomic knows what comes next: an occupy is asked after (rule 6
              * of docs/ATOMICS.md), the others are carried out again; and where,

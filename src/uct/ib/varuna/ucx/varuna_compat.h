@@ -155,6 +155,16 @@ static inline ucs_status_t uct_varuna_compat_ep_invalidate(uct_ep_h ep)
 #endif
 }
 
+/* Flag of a flush: it completes when all that was written before is in the peer's memory, for
+ * all that access it. Newer series of UCP pass it, for fences over several lanes. There is no
+ * capability for it: a user requests it as a feature when an interface is opened, and ours
+ * always has it. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_COMPAT_FLUSH_REMOTE    UCT_FLUSH_FLAG_REMOTE
+#else
+#  define UCT_VARUNA_COMPAT_FLUSH_REMOTE    UCS_BIT(1)
+#endif
+
 /* Check the arguments of ep_check. */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 22)
 #  define UCT_VARUNA_COMPAT_EP_CHECK_PARAM(_flags, _comp) \

@@ -2,11 +2,12 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Flushes on lanes to the peer's home NIC, and to another one, where they place what was
- * put (varuna_placed.h).
+ * put (varuna_placed.h), as flushes with UCT_FLUSH_FLAG_REMOTE do everywhere.
  */
 #include "test_varuna_recovery.h"
 
 extern "C" {
+#include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
 #include <uct/ib/varuna/requester/varuna_completion.h>
 #include <uct/ib/varuna/requester/varuna_eps.h>
 }
@@ -38,9 +39,30 @@ protected:
         return uct_varuna_ep_flush(&ep->super.super, 0, comp);
     }
 
-    ucs_status_t flush_iface()
+    ucs_status_t flush_remote(uct_completion_t *comp = NULL)
     {
-        return uct_varuna_iface_flush(&host->iface()->super.super, 0, NULL);
+        return uct_varuna_ep_flush(&ep->super.super, UCT_VARUNA_COMPAT_FLUSH_REMOTE, comp);
+    }
+
+    ucs_status_t flush_iface(unsigned flags = 0)
+    {
+        return uct_varuna_iface_flush(&host->iface()->super.super, flags, NULL);
+    }
+
+    /* A put whose acknowledgement is under way */
+    void put_and_signal()
+    {
+        lane(0).flush_status = UCS_INPROGRESS;
+        ASSERT_UCS_OK(put(1));
+        ASSERT_EQ(UCS_INPROGRESS, uct_varuna_ep_signal(ep));
+    }
+
+    void get()
+    {
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_varuna_ep_get_bcopy(&ep->super.super,
+                                          (uct_unpack_callback_t)ucs_empty_function, NULL, 8,
+                                          TARGET, (uct_rkey_t)&rkey, NULL));
     }
 
     void put_and_acknowledge()
@@ -144,6 +166,165 @@ UCS_TEST_F(test_varuna_placed, repeated_puts_are_read_back) {
     EXPECT_EQ(UCS_OK, flush());
 }
 
+/* A flush on a lane that fails: the acknowledgement of its put still comes, and places
+ * nothing. The fence does */
+UCS_TEST_F(test_varuna_placed, drained_puts_are_fenced) {
+    open_with_home(1);
+    put_and_signal();
+    link_down(0);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    lane(0).complete();
+    EXPECT_EQ(1, m_comp.count);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
+    step(LIFETIME * 1.1);
+    EXPECT_EQ(1, m_comp.count);
+    answer_fence(1);
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(names{}, ops(1));
+}
+
+/* The same during a planned change of the lane: the read that ends it does */
+UCS_TEST_F(test_varuna_placed, puts_before_a_swap_are_read_back) {
+    open_with_home(1);
+    put_and_signal();
+    connect_rc(0);
+    lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_SWAP); ++i) {
+        step();
+    }
+    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    lane(0).complete();
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).post_status = UCS_OK;
+    step();
+    ASSERT_EQ((names{"put", "flush", "get"}), ops(0));
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
+/* A flush that had nothing to place when its turn came, and waits for a read, has nothing to
+ * do with the put after it */
+UCS_TEST_F(test_varuna_placed, later_puts_are_left_alone) {
+    ep->amo.home_nic = 1;
+    get();
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    ASSERT_UCS_OK(put(1));
+    ASSERT_UCS_OK(uct_varuna_ep_fence(&ep->super.super, 0));
+    ASSERT_UCS_OK(put(2)); /* Waits for the read */
+    ep->remote.logs_addr       = LOGS;
+    ep->remote.opening         = OPENING;
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+    lane(0).flush_status       = UCS_INPROGRESS;
+    uct_varuna_ep_open_lane(ep, ucs_get_time());
+    step();
+    step();
+    EXPECT_EQ((names{"get", "put", "flush"}), ops(0));
+    ASSERT_EQ(UCT_VARUNA_EP_BACKLOG, state());
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((names{"get", "put", "flush", "put"}), ops(0));
+}
+
+/* --- UCT_FLUSH_FLAG_REMOTE --- */
+
+UCS_TEST_F(test_varuna_placed, remote_flush_reads_at_home) {
+    open_with_home(0);
+    EXPECT_EQ(UCS_OK, flush_remote());
+    put_and_acknowledge();
+    EXPECT_EQ(UCS_OK, flush());
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    EXPECT_EQ(names{"get"}, ops(0));
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(UCS_OK, flush_remote());
+    EXPECT_EQ(names{"get"}, ops(0)) << "once";
+}
+
+/* As in mode native */
+UCS_TEST_F(test_varuna_placed, remote_flush_reads_without_a_home) {
+    m_amo.has_home = 0;
+    open_with_home(UCT_VARUNA_HOME_NONE);
+    put_and_acknowledge();
+    EXPECT_EQ(UCS_OK, flush());
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    EXPECT_EQ(names{"get"}, ops(0));
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
+UCS_TEST_F(test_varuna_placed, remote_flush_of_the_interface_reads) {
+    open_with_home(0);
+    put_and_acknowledge();
+    EXPECT_EQ(UCS_OK, flush_iface());
+    EXPECT_EQ(UCS_INPROGRESS, flush_iface(UCT_VARUNA_COMPAT_FLUSH_REMOTE));
+    EXPECT_EQ(names{"get"}, ops(0));
+    lane(0).complete();
+    EXPECT_EQ(UCS_OK, flush_iface(UCT_VARUNA_COMPAT_FLUSH_REMOTE));
+}
+
+/* Any read after the puts will do */
+UCS_TEST_F(test_varuna_placed, remote_flush_after_a_read) {
+    open_with_home(0);
+    put_and_acknowledge();
+    get();
+    lane(0).complete();
+    EXPECT_EQ(UCS_OK, flush_remote());
+}
+
+/* Before the endpoint has a lane */
+UCS_TEST_F(test_varuna_placed, remote_flush_of_queued_puts) {
+    ASSERT_UCS_OK(put(1));
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    open_with_home(0);
+    EXPECT_EQ((names{"put", "get"}), ops(0));
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
+/* The lane fails, and the next one leads to the peer's home */
+UCS_TEST_F(test_varuna_placed, remote_flush_of_repeated_puts) {
+    open_with_home(1);
+    ASSERT_UCS_OK(put(1));
+    fail_link();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    answer_fence(1);
+    compare(lane(1), 0);
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((names{"get", "put", "get"}), ops(1)) << "the first one compares";
+    EXPECT_EQ(1, m_comp.count);
+    lane(1).complete();
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(UCS_OK, flush_remote());
+}
+
+/* A flush that waits for atomics reads when these are over */
+UCS_TEST_F(test_varuna_placed, remote_flush_after_atomics) {
+    open_with_home(0);
+    put_and_acknowledge();
+    ep->hot.num_amos = 1;
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    EXPECT_EQ(names{}, ops(0));
+    ep->hot.num_amos = 0;
+    uct_varuna_amo_finish_flushes(ep, UCS_OK);
+    EXPECT_EQ(names{"get"}, ops(0));
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
 /* A failed endpoint places nothing */
 UCS_TEST_F(test_varuna_placed, failed) {
     open_with_home(1);
@@ -151,4 +332,5 @@ UCS_TEST_F(test_varuna_placed, failed) {
     uct_varuna_ep_flush(&ep->super.super, UCT_FLUSH_FLAG_CANCEL, NULL);
     EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
     EXPECT_EQ(UCS_OK, flush());
+    EXPECT_EQ(UCS_OK, flush_remote());
 }

@@ -31,7 +31,7 @@ static int uct_varuna_amo_move_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flus
 {
     ep->hot.want_signal = 1;
     uct_varuna_ep_add_work(ep);
-    if (uct_varuna_ep_queue_flush(ep, flush->user_comp) != UCS_INPROGRESS) {
+    if (uct_varuna_ep_queue_flush(ep, flush->opcode, flush->user_comp) != UCS_INPROGRESS) {
         return 0;
     }
 
@@ -40,9 +40,9 @@ static int uct_varuna_amo_move_flush(uct_varuna_ep_t *ep, uct_varuna_req_t *flus
     return 1;
 }
 
-static int uct_varuna_amo_is_over(const uct_varuna_ep_t *ep)
+static int uct_varuna_amo_is_flushed(const uct_varuna_ep_t *ep, const uct_varuna_req_t *flush)
 {
-    return !uct_varuna_ep_is_busy(ep) && uct_varuna_ep_is_placed(ep);
+    return !uct_varuna_ep_is_busy(ep) && uct_varuna_ep_is_placed(ep, flush->opcode);
 }
 
 /* Both lists are in order of age, and there are no counters, because a user's callback may
@@ -59,7 +59,7 @@ void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status)
             return;
         }
 
-        if ((status == UCS_OK) && !uct_varuna_amo_is_over(ep)) {
+        if ((status == UCS_OK) && !uct_varuna_amo_is_flushed(ep, flush)) {
             if (!uct_varuna_amo_move_flush(ep, flush)) {
                 return;
             }
@@ -84,7 +84,7 @@ int uct_varuna_amo_retry_flushes(uct_varuna_ep_t *ep)
             return 0;
         }
 
-        if (uct_varuna_amo_is_over(ep)) {
+        if (uct_varuna_amo_is_flushed(ep, flush)) {
             uct_varuna_amo_finish_flushes(ep, UCS_OK); /* The user may destroy it */
             return 0;
         }
