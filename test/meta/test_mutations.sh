@@ -361,6 +361,14 @@ test_amo_flush_unplaced() {
     found_between_clients amo_flush_unplaced test_flush_covers_atomics_over_another_nic
 }
 
+test_flush_not_remote() {
+    local name=test_remote_flush_is_placed suite=atomics/test_atomics_order.sh
+    by_peers none $name $suite || fail "without a mistake: $(grep '^#' out)"
+    ! by_peers flush_not_remote $name $suite || fail "flush_not_remote was not found"
+    grep -m 1 "^# after a remote flush .* the word is" out ||
+        fail "it failed otherwise: $(tail -n 3 out)"
+}
+
 test_amo_no_detour() {
     found_between_clients amo_no_detour \
         test_flush_covers_atomics_that_come_over_another_nic

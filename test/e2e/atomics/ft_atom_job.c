@@ -22,8 +22,8 @@
  * of ft_atom_order.c. "crowd" adds 1 to the word over COUNT endpoints, one after the
  * other. "gather" opens COUNT endpoints, "burst" adds over all of them at once
  * (ft_atom_burst.c). "second" creates and uses another endpoint, until "close". "put" puts
- * VALUE to the word and flushes the endpoint, by polls or a completion ("comp"), or the
- * interface ("iface").
+ * VALUE to the word and flushes the endpoint, by polls ("ep") or a completion ("comp"), or the
+ * interface ("iface"); "remote-ep" and so on: with UCT_FLUSH_FLAG_REMOTE.
  */
 #include "ft_atom_batch.h"
 #include "ft_atom_burst.h"
@@ -49,6 +49,8 @@
 #define FT_WARM     64
 #define FT_CROWD_MAX 512
 #define FT_IS_UID(_word) ((_word) >> 63)
+#define FT_REMOTE   "remote-"
+#define FT_FLUSH_REMOTE UCS_BIT(1) /* UCT_FLUSH_FLAG_REMOTE, from UCX 1.14 on */
 
 typedef struct {
     ft_uct_t          uct;
@@ -136,14 +138,22 @@ static void ft_flush(ft_atom_job_t *job)
 /* @return Whether a flush of this kind is complete, or will call job->comp. */
 static int ft_flush_once(ft_atom_job_t *job, const char *kind)
 {
+    unsigned flags = 0;
     ucs_status_t status;
 
+    if (!strncmp(kind, FT_REMOTE, strlen(FT_REMOTE))) {
+        flags = FT_FLUSH_REMOTE;
+        kind += strlen(FT_REMOTE);
+    }
+
     if (!strcmp(kind, "iface")) {
-        status = uct_iface_flush(job->uct.iface, 0, NULL);
+        status = uct_iface_flush(job->uct.iface, flags, NULL);
     } else if (!strcmp(kind, "comp")) {
-        status = uct_ep_flush(job->ep, 0, &job->comp);
+        status = uct_ep_flush(job->ep, flags, &job->comp);
+    } else if (!strcmp(kind, "ep")) {
+        status = uct_ep_flush(job->ep, flags, NULL);
     } else {
-        status = uct_ep_flush(job->ep, 0, NULL);
+        ft_die("put: there is no flush %s", kind);
     }
 
     job->comp.count -= (status == UCS_OK);

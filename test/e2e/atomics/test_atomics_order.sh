@@ -116,12 +116,12 @@ posts_on() {
         grep -q "_$2\$" || fail "the $1 does not use link $2"
 }
 
-# crossed MODE HOST: two clients use different NICs of the server, as HOST has lost
+# crossed MODE HOST [remote-]: two clients use different NICs of the server, as HOST has lost
 # its first link. What one of them has put and flushed is acknowledged before it is in
 # memory, and waits there for later requests to the same NIC, of which there are no others.
 # The other's atomic must find it, and must not be overwritten
 crossed() {
-    local value kinds=(ep comp iface) links=(1 0) i
+    local value kinds=("${3:-}"{ep,comp,iface}) links=(1 0) i
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1 UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     fabric_up --hosts 3 --quirk late-write:60s
     link "$2:0" down
@@ -154,6 +154,42 @@ test_flush_covers_atomics_that_come_over_another_nic() {
 
 test_flush_covers_extended_atomics_over_another_nic() {
     crossed extended 1
+}
+
+# UCP's fences of several lanes: the NIC executes the atomic, and there is no home
+test_remote_flush_covers_another_nic() {
+    crossed native 1 remote-
+}
+
+# sees VALUE: what the client puts and flushes is in memory then
+sees() {
+    local kind value=$1
+    for kind in ep comp iface; do
+        ask client "put $value remote-$kind"
+        ask server get
+        [ "$answer" = "ft: ok $value" ] ||
+            fail "after a remote flush ($kind) of $value, the word is ${answer#ft: ok }"
+        value=$(printf %x $((0x$value + 1)))
+    done
+}
+
+# With UCT_FLUSH_FLAG_REMOTE the server's CPU finds what is flushed, over either NIC. Writes wait
+# in the NIC until their queue pair reads
+test_remote_flush_is_placed() {
+    local mode
+    for mode in native proxy extended; do
+        export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$mode
+        fabric_up --quirk late-write:60s:1
+        jobs_start
+        wait_for_rc
+        sees 10
+        link 1:0 silent
+        sees 20
+        posts_on client 1
+        check "$emu" quirk -n "$fabric" list --check >quirks
+        end
+        rm -f ./*.in
+    done
 }
 
 # Atomics that no NIC would execute fail when they are posted, and others do not
