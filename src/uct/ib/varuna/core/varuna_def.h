@@ -43,9 +43,8 @@ typedef enum {
 /* Entries of a completion log; a power of two, < 2^14 (timestamp window). */
 #define UCT_VARUNA_LOG_SIZE          64
 
-/* Short operations that share one completion if the user waits for none of them: a
- * completion costs a NOP, and their log entries are in use until it has come. */
-#define UCT_VARUNA_SIGNAL_PERIOD     (UCT_VARUNA_LOG_SIZE / 4)
+/* Operations that share one completion at most, if the user waits for none of them */
+#define UCT_VARUNA_MAX_MODERATION    UCT_VARUNA_LOG_SIZE
 
 /* Bytes of a request that is posted without a completion at most: far fewer than 2^23
  * packets may be acknowledged without one (uct_varuna_evidence_t). */

@@ -115,6 +115,13 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    "progress; further ones use DC until it does.",
    ucs_offsetof(uct_varuna_iface_config_t, spare_qps), UCS_CONFIG_TYPE_UINT},
 
+  {"TX_CQ_MODERATION", "16",
+   "Number of operations of an endpoint that share one completion if the\n"
+   "application waits for none of them, at most 64. Completed ones are not in\n"
+   "doubt after a failure, so a lower number leaves less to recover.",
+   ucs_offsetof(uct_varuna_iface_config_t, tx_cq_moderation),
+   UCS_CONFIG_TYPE_UINT},
+
   {"PORT_EVENTS", "y",
    "Treat a port-down event as a failure of its link, and report it to peers.\n"
    "Otherwise the heartbeat or failing requests detect the failure.",
@@ -254,6 +261,8 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.standby_rx_queue_len = config->standby_rx_queue_len;
     iface->config.spare_qps       = ucs_min(config->spare_qps,
                                             UCT_VARUNA_MAX_SPARE_QPS);
+    iface->config.tx_cq_moderation = ucs_min(ucs_max(1, config->tx_cq_moderation),
+                                             UCT_VARUNA_MAX_MODERATION);
     iface->config.ctl_timeout     = ucs_time_from_sec(config->ctl_timeout);
     iface->config.give_up         = ucs_time_from_sec(config->give_up);
     iface->config.packet_lifetime =

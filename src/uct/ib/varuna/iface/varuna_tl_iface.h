@@ -17,6 +17,7 @@ typedef struct uct_varuna_iface_config {
     unsigned                   dc_num_dci;     /* DCI pool of each NIC */
     unsigned                   standby_rx_queue_len; /* 0: inner default */
     unsigned                   spare_qps;      /* RC QPs ready for requesters */
+    unsigned                   tx_cq_moderation; /* Operations with one completion */
     double                     hold_min;       /* Link hold-down, seconds */
     double                     hold_max;
     double                     ctl_timeout;    /* Resend control requests */

@@ -171,6 +171,7 @@ struct uct_varuna_iface {
         unsigned               dc_num_dci;
         unsigned               standby_rx_queue_len;
         unsigned               spare_qps;
+        unsigned               tx_cq_moderation;   /* At least 1 */
         ucs_time_t             ctl_timeout;
         ucs_time_t             give_up;
         ucs_time_t             packet_lifetime;

@@ -434,7 +434,7 @@ ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_
     uct_varuna_req_push(iface, ep, req, (uct_varuna_req_type_t)req->type);
     ++ep->stats.posted;
     ep->next.swap_posts += precedes;
-    if (ep->hot.silent >= UCT_VARUNA_SIGNAL_PERIOD) {
+    if (ep->hot.silent >= iface->config.tx_cq_moderation) {
         uct_varuna_ep_signal(ep);
     }
 

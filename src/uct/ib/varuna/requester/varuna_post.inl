@@ -131,12 +131,12 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 }
 
 /* The completion to post a request with, NULL if it is posted silently. Of requests
- * without a user's completion, one in a signal period has one for all of them. */
+ * without a user's completion, one in TX_CQ_MODERATION has one for all of them. */
 static UCS_F_ALWAYS_INLINE uct_completion_t *
 uct_varuna_req_lane_comp(const uct_varuna_ep_t *ep, uct_varuna_req_t *req, int signal)
 {
     if (!signal && (req->user_comp == NULL) &&
-        (ep->hot.silent < (UCT_VARUNA_SIGNAL_PERIOD - 1))) {
+        ((ep->hot.silent + 1u) < uct_varuna_ep_iface(ep)->config.tx_cq_moderation)) {
         return NULL;
     }
 

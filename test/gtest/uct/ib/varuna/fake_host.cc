@@ -59,6 +59,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
     iface()->config.orphan_timeout     = ucs_time_from_msec(800);
     iface()->config.max_targets        = 40;
     iface()->config.spare_qps          = 2;
+    iface()->config.tx_cq_moderation   = 16;
 
     uct_varuna_ctl_init(&m_ctl, iface());
     requester()->peer_part = uct_varuna_peer_add_part(

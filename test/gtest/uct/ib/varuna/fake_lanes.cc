@@ -482,6 +482,11 @@ int uct_varuna_mlx5_port_renew(uct_md_h md, const char *dev_name)
     return fake_lane::port_is_active;
 }
 
+double uct_varuna_mlx5_port_lifetime(uct_md_h md, const char *dev_name)
+{
+    return 1;
+}
+
 int uct_varuna_mlx5_gid_is_missing(uct_iface_h inner, unsigned *index_p)
 {
     *index_p = 3;

@@ -6,6 +6,13 @@
  */
 #include "test_varuna_recovery.h"
 
+extern "C" {
+#include <uct/ib/varuna/iface/varuna_config.h>
+}
+
+#include <climits>
+#include <map>
+
 /* --- Opening --- */
 
 UCS_TEST_F(test_varuna_recovery, opening_asks_over_one_link_after_the_other) {
@@ -49,6 +56,40 @@ UCS_TEST_F(test_varuna_recovery, puts_wait_for_the_first_lane) {
     EXPECT_EQ(0u, lane(0).posted.size());
     open();
     EXPECT_EQ((std::vector<uint64_t>{1, 2}), puts(lane(0)));
+}
+
+/* --- Completions --- */
+
+/* Of puts for which the user waits not, as many as TX_CQ_MODERATION share one */
+UCS_TEST_F(test_varuna_recovery, silent_puts_share_a_completion) {
+    open();
+    lane(0).flush_status = UCS_INPROGRESS;
+    for (unsigned number : {1u, 3u, 16u, 64u}) {
+        host->iface()->config.tx_cq_moderation = number;
+        for (unsigned i = 1; i < number; ++i) {
+            ASSERT_UCS_OK(put(i));
+            ASSERT_EQ(i, ep->hot.silent);
+        }
+        ASSERT_UCS_OK(put(number));
+        EXPECT_EQ(0u, ep->hot.silent);
+        EXPECT_EQ("flush", lane(0).posted.back().op);
+        EXPECT_EQ(number, ep->hot.num_reqs);
+        lane(0).complete();
+        EXPECT_EQ(0u, ep->hot.num_reqs);
+    }
+}
+
+UCS_TEST_F(test_varuna_recovery, moderation_has_limits) {
+    const std::map<unsigned, unsigned> limits = {{0, 1}, {1, 1}, {64, 64}, {65, 64},
+                                                 {UINT_MAX, 64}};
+    uct_varuna_iface_config_t config          = {};
+
+    config.give_up = GIVE_UP;
+    for (const auto &limit : limits) {
+        config.tx_cq_moderation = limit.first;
+        ASSERT_UCS_OK(uct_varuna_iface_set_config(host->iface(), &config));
+        EXPECT_EQ(limit.second, host->iface()->config.tx_cq_moderation);
+    }
 }
 
 /* --- Recovery --- */
