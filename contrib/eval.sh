@@ -6,9 +6,9 @@
 #
 # Repeats the figures of the paper's evaluation on emulated NICs, and writes raw data
 # (CSV), plots (SVG, PNG) and a report (report.md, report.html) to DIR, by default eval/
-# in the checkout. Builds everything first. Needs two idle CPUs and less than 40 minutes.
+# in the checkout. Builds everything first. Needs two idle CPUs and less than 50 minutes.
 #
-#   --quick          fewer runs and points: less than 5 minutes
+#   --quick          fewer runs and points: less than 7 minutes
 #   --miniature      one run of a few points, which shows only that everything works
 #   --figure NAME    only this figure; the report keeps the other figures that DIR has
 #   --list           print the names of the figures

@@ -36,6 +36,13 @@ COMMON = {
     'UCX_RC_VARUNA_PACKET_LIFETIME': '100ms',
 }
 
+# The paper's batches have one completion: of 64 puts the last one is signaled, and rc_mlx5
+# signals none of 64 puts and log entries by itself, which needs a queue 4 times as long
+ONE_COMPLETION = {
+    'UCX_RC_VARUNA_TX_CQ_MODERATION': '64',
+    'UCX_RC_MLX5_TX_CQ_MODERATION': '256', 'UCX_RC_MLX5_TX_QUEUE_LEN': '1024',
+}
+
 # Baselines write no log, whatever LOG is
 SYSTEMS = {
     'none': None,
@@ -198,6 +205,16 @@ class Outcome:
 
     def failed_eps(self):
         return sum(1 for ep in self.eps if ep[1] != 0)
+
+
+def executed(text, ready):
+    """Puts that came into the server's memory, by ms since the load began. Those between two
+    looks at it came evenly, for all that is known."""
+    looks = [((int(at) - ready) // 10**6, int(puts))
+             for at, puts in re.findall(r'^executed (\d+) (\d+)$', text, re.M)]
+    return {ms: (after - before) / (end - start)
+            for (start, before), (end, after) in zip(looks, looks[1:])
+            for ms in range(start, end)}
 
 
 def in_use(net):

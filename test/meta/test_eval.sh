@@ -61,6 +61,22 @@ test_series_is_constant() {
     fails 1 'share: share, "CAS, 8 B" is constant: 50' "$eval_sh" --report spoiled
 }
 
+# If only the last put of a batch is signaled, nothing is known of a batch that was cut: baselines
+# repeat whole batches
+test_series_of_one_completion() {
+    [ -e "$measured/data/repeat.csv" ] ||
+        check "$eval_sh" --miniature --figure repeat "$measured" >/dev/null 2>&1
+    awk -F, '/^"bytes repeated, one completion",resend(_cache)?,/ {
+                 batches = $NF * 1e6 / (64 * 1024)
+                 whole = int(batches + 0.5)
+                 if ((whole == 0) || (batches - whole > 0.001) || (whole - batches > 0.001))
+                     print $0 ": " batches " batches"
+                 ++rows
+             }
+             END { if (rows != 2) print rows + 0 " rows" }' "$measured/data/repeat.csv" >wrong
+    [ ! -s wrong ] || fail "$(cat wrong)"
+}
+
 # shares SHARE...: measures the figure as if cuts found these shares, one after the other, and
 # prints the number of cuts of the last load, and what is wrong with its series
 shares() {

@@ -2,8 +2,11 @@
 # See LICENSE for terms (BSD-3-Clause).
 """Throughput through failures (figure 12 of the paper).
 
-16 endpoints with batches of 64, each operation with a completion. Some time after the
-fault the link or the NIC returns."""
+16 endpoints with batches of 64. Some time after the fault the link or the NIC returns.
+
+Each operation has a completion, which is counted. In the paper's setting a batch has only one:
+there the server counts the puts that are new in its memory, because batches complete too rarely
+to show a throughput."""
 
 import subprocess
 import time
@@ -27,8 +30,10 @@ BIN = 25  # ms
 def one(system, scenario, load, times):
     fault, repair = SCENARIOS[scenario]
     start, outage, after = times
+    one_completion = load.endswith(':watch')
+    options = fabric.ONE_COMPLETION if one_completion else None
     with fabric.Fabric(*fabric.TIMED) as net:
-        with fabric.faults(net, system, load) as pair:
+        with fabric.faults(net, system, load, options=options) as pair:
             ready = fabric.begin(net, pair, 0.5) / 1e9
             time.sleep(max(0, ready + start - time.time()))
             at = net.fault(fault)
@@ -41,6 +46,8 @@ def one(system, scenario, load, times):
             except subprocess.TimeoutExpired:
                 raise fabric.Failure('%s does not end after %s' % (system, scenario))
             outcome = fabric.Outcome(pair.finish())
+            if one_completion:
+                outcome.bins = fabric.executed(pair.log('server'), outcome.ready)
     return at, outcome
 
 
@@ -92,6 +99,7 @@ def measure(level, random, rows):
     runs, scenarios = PLAN[level]
     times = TIMES[level]
     loads = [(name, name, 'put:4096:64:each') for name in scenarios]
+    loads.append(('cut, one completion', 'cut', 'put:4096:64:watch'))
     if level == 'full':
         loads.append(('cut, CAS and reads', 'cut', 'casread:512:64:each'))
     for run in range(runs):
@@ -106,9 +114,9 @@ def measure(level, random, rows):
                 if found is None:
                     raise fabric.Failure('%s: nothing switched (%s)' % (system, panel))
                 detection, recovery = found
-                rows.add('detection', system, panel, run, detection)
-                rows.add('recovery', system, panel, run, recovery)
                 rows.add('failed endpoints', system, panel, run, outcome.failed_eps())
-                if outcome.latency:
+                if outcome.latency:  # Of operations with completions
+                    rows.add('detection', system, panel, run, detection)
+                    rows.add('recovery', system, panel, run, recovery)
                     rows.add('p50', system, panel, run, outcome.latency[1] / 1e3)
                     rows.add('p99', system, panel, run, outcome.latency[2] / 1e3)

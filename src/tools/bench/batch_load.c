@@ -19,18 +19,20 @@
 int batch_load_parse(batch_load_t *load, const char *text)
 {
     static const char *kinds[BATCH_LAST] = {"put", "cas", "casread"};
-    char kind[16], each[8] = "";
+    char kind[16], how[8] = "";
     int fields;
 
-    fields     = sscanf(text, "%15[a-z]:%zu:%u:%7s", kind, &load->size, &load->count,
-                        each);
-    load->each = !strcmp(each, "each");
+    fields      = sscanf(text, "%15[a-z]:%zu:%u:%7s", kind, &load->size, &load->count,
+                         how);
+    load->each  = !strcmp(how, "each");
+    load->watch = !strcmp(how, "watch");
     for (load->kind = BATCH_PUT; (load->kind < BATCH_LAST) && (fields >= 3) &&
                                  strcmp(kinds[load->kind], kind); ++load->kind);
-    if ((fields < 3) || (load->kind == BATCH_LAST) || ((fields == 4) && !load->each) ||
+    if ((fields < 3) || (load->kind == BATCH_LAST) ||
+        ((fields == 4) && !load->each && !load->watch) ||
         (load->size < sizeof(uint64_t)) || (load->size % sizeof(uint64_t)) ||
         (load->count < 1) || (load->count > BATCH_COUNT_MAX)) {
-        fprintf(stderr, "\"%s\" is not put|cas|casread:SIZE:COUNT[:each]\n", text);
+        fprintf(stderr, "\"%s\" is not put|cas|casread:SIZE:COUNT[:each|:watch]\n", text);
         return -1;
     }
 

@@ -27,6 +27,7 @@ typedef struct {
     size_t       size;    /* Bytes of an operation; of a compare and swap 8 */
     unsigned     count;   /* Operations of a batch */
     int          each;    /* Whether each put has a completion, or only a batch's last */
+    int          watch;   /* Whether the other process counts puts, faults_server.c */
 } batch_load_t;
 
 
@@ -73,7 +74,7 @@ static inline uint64_t batch_now(void)
 
 /**
  * Parse a load, as "put:4096:64": put, cas or casread, bytes, operations of a batch. With
- * ":each" each put has a completion.
+ * ":each" each put has a completion; with ":watch" the other process counts them.
  *
  * @return 0, or -1 with the reason on stderr.
  */

@@ -22,6 +22,11 @@
  *     latency N P50 P99 MAX               of operations, in microseconds
  *     ep EP STATUS WRONG FAILED BATCHES POSTED PENDING
  *     end
+ *
+ * With "watch" in the load the server prints, every few milliseconds,
+ *
+ *     executed TIME PUTS                  in its memory so far; one that is repeated
+ *                                         counts once
  */
 #include "cost_oob.h"
 #include "faults_roles.h"

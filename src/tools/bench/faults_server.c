@@ -7,6 +7,7 @@
 #include "cost_oob.h"
 #include "faults_roles.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 
 #define FAULTS_SERVER_SLEEP_MS 1
 #define FAULTS_SERVER_CALLS    64
+
+/* Sleeps between looks at the memory: one takes some ten microseconds */
+#define FAULTS_SERVER_TURNS    4
 
 
 /* Endpoints of the server have no requests */
@@ -47,6 +51,26 @@ static uint64_t faults_server_count(const cost_uct_t *uct, const batch_load_t *l
     return found;
 }
 
+/* The last word of a slot counts the batches of which the put has come */
+static void faults_server_watch(const cost_uct_t *uct, const batch_load_t *load)
+{
+    static unsigned turns;
+    uint64_t found = 0;
+    uint64_t word;
+    size_t end;
+
+    if ((turns++ % FAULTS_SERVER_TURNS) != 0) {
+        return;
+    }
+
+    for (end = load->size; end <= uct->length; end += load->size) {
+        memcpy(&word, (const char*)uct->buffer + end - sizeof(word), sizeof(word));
+        found += word - batch_load_value(0);
+    }
+
+    printf("executed %" PRIu64 " %" PRIu64 "\n", batch_now(), found);
+}
+
 int faults_serve(const faults_args_t *args, int fd)
 {
     size_t bytes   = batch_load_bytes(&args->load);
@@ -67,7 +91,12 @@ int faults_serve(const faults_args_t *args, int fd)
     }
 
     for (;;) {
-        while (!faults_server_has_question(&uct, fd));
+        while (!faults_server_has_question(&uct, fd)) {
+            if (args->load.watch) {
+                faults_server_watch(&uct, &args->load);
+            }
+        }
+
         if (cost_oob_recv(fd, &question, sizeof(question)) != 0) {
             return -1;
         }
