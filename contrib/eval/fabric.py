@@ -36,8 +36,9 @@ COMMON = {
     'UCX_RC_VARUNA_PACKET_LIFETIME': '100ms',
 }
 
-# The paper's batches have one completion: of 64 puts the last one is signaled, and rc_mlx5
-# signals none of 64 puts and log entries by itself, which needs a queue 4 times as long
+# The paper's batches have one completion: rc_varuna signals the last one of 64 puts, and its
+# RC lane does not signal one of 64 puts and 64 log entries by itself: it would after a quarter
+# of its queue. UCX's own rc_mlx5 signals each put_zcopy, whatever the options
 ONE_COMPLETION = {
     'UCX_RC_VARUNA_TX_CQ_MODERATION': '64',
     'UCX_RC_MLX5_TX_CQ_MODERATION': '256', 'UCX_RC_MLX5_TX_QUEUE_LEN': '1024',

@@ -342,7 +342,8 @@ FIGURES = [
         'fault the link or NIC is gone for a second, then returns. Each operation has a '
         'completion, which is counted. "One completion" is the paper\'s setting, with one for '
         'each batch: there the server counts the puts that are new in its memory. Atomics and '
-        'reads always have completions.',
+        'reads always have completions, and UCX\'s rc_mlx5 (none) signals each put, whatever '
+        'its options.',
         through_panels(),
         [Claim('throughput in the 500 ms after a cut, one completion, rc_varuna', '%', None,
                soon('cut' + ONE, 'rc_varuna', statistics.mean, 500),
