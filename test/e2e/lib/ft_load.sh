@@ -9,6 +9,7 @@
 load_server_start() {
     rm -f stdin
     mkfifo stdin
+    : >server.log # That of a previous server has an address as well
     env "${@:3}" timeout 600 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_load" \
         "$1" "$2" <stdin >server.log 2>&1 &
     server=$!

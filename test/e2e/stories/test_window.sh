@@ -34,6 +34,7 @@ window() {
 
     rm -f stdin
     mkfifo stdin
+    : >server.log # That of a previous server has an address as well
     timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" "$apps/ft_window" server "$@" \
         <stdin >server.log 2>&1 &
     server=$!
