@@ -101,7 +101,7 @@ functions_are_short() {
 # impure LAYERS SRC OBJECTS: prints "MODULE SYMBOL" for each symbol of none of the objects that
 # a folder uses, if LAYERS says what it may call, but not this. Inline functions of UCX show
 # as what they use: ucs_get_time() as gettimeofday() and more. Functions of fortified builds,
-# and versions of C, count as those that they stand for
+# and versions of C, count as the functions that they replace
 impure() {
     symbols "$3" "$2" >/dev/null
     awk '$1 == "calls"   { pure[$2] = 1; for (i = 3; i <= NF; ++i) allowed[$2, $i] = 1 }

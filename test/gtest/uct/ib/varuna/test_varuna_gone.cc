@@ -339,6 +339,7 @@ UCS_TEST_F(test_varuna_md_end, return_is_noticed) {
     scoped_log_handler slh(wrap_warns_logger);
     const ucs_time_t second = ucs_time_from_sec(1);
     ucs_time_t now          = ucs_get_time();
+    int looks               = 0;
 
     asked = answers = 0;
     add("mlx5_0", 2);
@@ -352,13 +353,18 @@ UCS_TEST_F(test_varuna_md_end, return_is_noticed) {
     commands_fail = 1;
     wait_until([&]() { return uct_varuna_md_ended_at(m_md, 1) != 0; });
     EXPECT_EQ(UCT_VARUNA_NIC_DEAD, uct_varuna_md_nic_state(m_md, 1));
-    for (int times = 1; times <= 3; ++times) {
-        uct_varuna_md_look_for_return(m_md, times % 2, now);
-        wait_until([&]() { return asked == times; });
-        uct_varuna_md_look_for_return(m_md, times % 2, now);
+    /* The NIC's thread may not have come back from the last question */
+    wait_until([&]() {
         now += 16 * second;
+        uct_varuna_md_look_for_return(m_md, ++looks % 2, now);
+        return asked >= 3;
+    });
+    for (unsigned i = 0; i < 20; ++i) {
+        uct_varuna_md_look_for_return(m_md, i % 2, now);
+        usleep(1000);
     }
 
+    EXPECT_LE(asked, looks) << "at one time it is asked once";
     EXPECT_EQ(UCT_VARUNA_NIC_DEAD, uct_varuna_md_nic_state(m_md, 0));
     answers = 1;
     wait_until([&]() {
