@@ -124,6 +124,33 @@ static ucs_status_t batch_post_one(batch_ep_t *ep, unsigned i)
     return status;
 }
 
+/* Post the rest of the batch. @return UCS_ERR_NO_RESOURCE, or UCS_OK if there is none. */
+static ucs_status_t batch_post(batch_ep_t *ep)
+{
+    ucs_status_t status = UCS_OK;
+
+    while ((ep->posted < ep->load->count) && (ep->status == UCS_OK)) {
+        status = batch_post_one(ep, ep->posted);
+        if (status == UCS_ERR_NO_RESOURCE) {
+            return status;
+        } else if (UCS_STATUS_IS_ERR(status)) {
+            ep->status = status;
+        }
+    }
+
+    return UCS_OK;
+}
+
+/* The endpoint has resources again */
+static ucs_status_t batch_resume(uct_pending_req_t *self)
+{
+    batch_ep_t *ep      = ucs_container_of(self, batch_ep_t, waiting);
+    ucs_status_t status = batch_post(ep);
+
+    ep->waits = (status != UCS_OK);
+    return status;
+}
+
 int batch_ep_init(batch_ep_t *ep, cost_uct_t *uct, uct_ep_h uct_ep,
                   const batch_load_t *load, size_t offset)
 {
@@ -134,6 +161,7 @@ int batch_ep_init(batch_ep_t *ep, cost_uct_t *uct, uct_ep_h uct_ep,
     ep->ep     = uct_ep;
     ep->load   = load;
     ep->offset = offset;
+    ep->waiting.func = batch_resume;
     ep->ops    = calloc(load->count, sizeof(*ep->ops));
     if (ep->ops == NULL) {
         fprintf(stderr, "out of memory\n");
@@ -147,8 +175,14 @@ int batch_ep_init(batch_ep_t *ep, cost_uct_t *uct, uct_ep_h uct_ep,
     return 0;
 }
 
+static void batch_purged(uct_pending_req_t *self, void *arg)
+{
+    ucs_container_of(self, batch_ep_t, waiting)->waits = 0;
+}
+
 void batch_ep_cleanup(batch_ep_t *ep)
 {
+    uct_ep_pending_purge(ep->ep, batch_purged, NULL);
     free(ep->ops);
 }
 
@@ -160,20 +194,20 @@ void batch_ep_start(batch_ep_t *ep)
 
 int batch_ep_post(batch_ep_t *ep)
 {
-    ucs_status_t status = UCS_OK;
+    ucs_status_t status;
 
-    while ((ep->posted < ep->load->count) && (ep->status == UCS_OK)) {
-        status = batch_post_one(ep, ep->posted);
-        if (status == UCS_ERR_NO_RESOURCE) {
-            return 0;
-        } else if (UCS_STATUS_IS_ERR(status)) {
+    /* As UCP does it: those that retry one after the other share nothing fairly */
+    while (!ep->waits && (batch_post(ep) == UCS_ERR_NO_RESOURCE)) {
+        status    = uct_ep_pending_add(ep->ep, &ep->waiting, 0);
+        ep->waits = (status == UCS_OK);
+        if ((status != UCS_OK) && (status != UCS_ERR_BUSY)) {
             ep->status = status;
         }
     }
 
     if (ep->status != UCS_OK) {
         return 1;
-    } else if (ep->pending > 0) {
+    } else if (ep->waits || (ep->pending > 0)) {
         return 0;
     }
 

@@ -60,6 +60,8 @@ struct batch_ep {
     unsigned long          wrong;      /* Results of compare and swap */
     batch_completed_func_t completed;  /* May be NULL */
     batch_op_t             *ops;
+    uct_pending_req_t      waiting;    /* In the endpoint's queue, */
+    int                    waits;      /* if this is set */
 };
 
 

@@ -109,51 +109,6 @@ int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
-/* Post in order what is not on the lane, with its fences. */
-static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
-{
-    uct_varuna_ep_state_t state = ep->hot.state;
-    unsigned reads              = 0;
-    uct_varuna_req_t *req;
-    ucs_status_t status;
-
-    status = uct_varuna_compare_progress(ep);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
-            return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
-        }
-
-        if ((req->type == UCT_VARUNA_REQ_FLUSH) && !uct_varuna_req_pass_flush(req)) {
-            continue;
-        }
-
-        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
-        if ((req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
-                           UCT_VARUNA_REQ_FLAG_DONE))) {
-            continue;
-        }
-
-        if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
-            return UCS_ERR_NO_RESOURCE;
-        }
-
-        if (ep->hot.state != state) {
-            return UCS_ERR_NO_RESOURCE;
-        }
-
-        status = uct_varuna_req_post(req, 1);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
-    return UCS_OK;
-}
-
 /* @return nonzero if the lane has failed, which is reported. */
 static int uct_varuna_ep_check_lane(uct_varuna_ep_t *ep)
 {
@@ -171,6 +126,7 @@ static int uct_varuna_ep_catch_up(uct_varuna_ep_t *ep)
     ucs_status_t status = uct_varuna_ep_post_waiting(ep);
 
     if (status == UCS_ERR_NO_RESOURCE) {
+        uct_varuna_ep_await_initiator(ep);
         return 0;
     } else if (status != UCS_OK) {
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
@@ -193,24 +149,6 @@ int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
-/* If nobody was asked whether the peer lives, and nothing on the new lane will show it, a
- * write of ours does. @return Whether it is posted, or not needed. */
-static int uct_varuna_ep_check_life(uct_varuna_ep_t *ep)
-{
-    ucs_status_t status;
-
-    if (!ep->recovery.unproven || (ep->hot.num_reqs > 0)) {
-        return 1;
-    }
-
-    status = uct_varuna_ep_post_probe(ep);
-    if (UCS_STATUS_IS_ERR(status) && (status != UCS_ERR_NO_RESOURCE)) {
-        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
-    }
-
-    return !UCS_STATUS_IS_ERR(status);
-}
-
 int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
@@ -222,11 +160,7 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (uct_varuna_ep_check_lane(ep)) {
-        return 1;
-    }
-
-    if (!uct_varuna_ep_check_life(ep) || !uct_varuna_ep_catch_up(ep)) {
+    if (uct_varuna_ep_check_lane(ep) || !uct_varuna_ep_catch_up(ep)) {
         return 1;
     }
 

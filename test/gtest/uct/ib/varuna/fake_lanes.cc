@@ -124,6 +124,15 @@ void fake_lane::finish(const std::string *memory, ucs_status_t status)
     }
 }
 
+void fake_lane::resume()
+{
+    uct_pending_req_t *req = waiting.at(0).second;
+
+    post_status = UCS_OK;
+    waiting.erase(waiting.begin());
+    EXPECT_UCS_OK(req->func(req));
+}
+
 void fake_lane::complete(const std::string &memory)
 {
     finish(&memory, UCS_OK);
@@ -241,10 +250,26 @@ fake_lane::fake_lane(unsigned plane) :
         return post_cas(ep, compare, swap, addr, sizeof(*result), result, comp);
     };
     ops->ep_fence              = [](uct_ep_h, unsigned) { return UCS_OK; };
-    ops->ep_pending_add        = [](uct_ep_h, uct_pending_req_t*, unsigned) {
-        return UCS_ERR_BUSY;
+    ops->ep_pending_add        = [](uct_ep_h tl_ep, uct_pending_req_t *req, unsigned) {
+        fake_lane *lane = fake_ep(tl_ep)->lane;
+
+        if (lane->post_status != UCS_ERR_NO_RESOURCE) {
+            return UCS_ERR_BUSY;
+        }
+        lane->waiting.push_back({fake_ep(tl_ep), req});
+        return UCS_OK;
     };
-    ops->ep_pending_purge      = [](uct_ep_h, uct_pending_purge_callback_t, void*) {};
+    ops->ep_pending_purge      = [](uct_ep_h tl_ep, uct_pending_purge_callback_t cb,
+                                    void *arg) {
+        auto &waiting = fake_ep(tl_ep)->lane->waiting;
+
+        for (size_t i = waiting.size(); i-- > 0;) {
+            if (waiting[i].first == fake_ep(tl_ep)) {
+                cb(waiting[i].second, arg);
+                waiting.erase(waiting.begin() + i);
+            }
+        }
+    };
     ops->ep_get_address        = [](uct_ep_h, uct_ep_addr_t *addr) {
         memset(addr, 0xe, EP_LEN);
         return UCS_OK;

@@ -77,9 +77,13 @@ public:
     std::vector<message>      sent;
     std::vector<post>         posted;
     std::vector<ep*>          eps;          /* Oldest first */
+    std::vector<std::pair<ep*, uct_pending_req_t*>> waiting; /* For resources */
     unsigned                  num_tries;    /* To create one */
     unsigned                  num_created;
     unsigned                  num_polled;
+
+    /* It has resources again: call the first that waits for them */
+    void resume();
 
     /* Complete all posted operations; reads find this in memory */
     void complete(const std::string &memory = std::string(64, 0));

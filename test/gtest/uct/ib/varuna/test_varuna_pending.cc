@@ -233,3 +233,48 @@ UCS_TEST_F(test_varuna_pending, message_in_a_swap_is_repeated) {
     EXPECT_EQ("am", lane(1).posted.back().op);
     lane(1).complete();
 }
+
+/* DC's initiators belong to all endpoints: the one that finds none waits in the lane's queue,
+ * posts when its turn comes, and does not post all that it has before the others ask */
+UCS_TEST_F(test_varuna_pending, recovered_endpoint_waits_for_an_initiator) {
+    const unsigned turn = 16, count = turn + 4;
+
+    open();
+    lane(0).flush_status = UCS_INPROGRESS;
+    for (unsigned i = 0; i < count; ++i) {
+        ASSERT_UCS_OK(send_short());
+    }
+    link_down(0);
+    lane(1).post_status = UCS_ERR_NO_RESOURCE;
+    for (int i = 0; i < 10; ++i) {
+        step();
+    }
+    ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    ASSERT_EQ(1u, lane(1).waiting.size());
+    EXPECT_TRUE(lane(1).posted.empty());
+
+    lane(1).resume();
+    EXPECT_EQ(turn, lane(1).posted.size());
+    EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
+    step();
+    EXPECT_EQ(count, lane(1).posted.size());
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_TRUE(lane(1).waiting.empty());
+    lane(1).complete();
+}
+
+/* ... and leaves that queue if the lane fails */
+UCS_TEST_F(test_varuna_pending, failed_lane_has_nobody_waiting) {
+    open();
+    ASSERT_UCS_OK(send_short());
+    link_down(0);
+    lane(1).post_status = UCS_ERR_NO_RESOURCE;
+    for (int i = 0; i < 10; ++i) {
+        step();
+    }
+    ASSERT_EQ(1u, lane(1).waiting.size());
+    link_down(1);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    EXPECT_TRUE(lane(1).waiting.empty());
+}
