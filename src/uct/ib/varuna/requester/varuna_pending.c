@@ -13,19 +13,7 @@
 #endif
 
 #include "varuna_pending.h"
-#include "varuna_compare.h"
-#include "varuna_placed.h"
-#include "varuna_post.h"
-#include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-
-/* States in which requests of the ring wait for the lane */
-#define UCT_VARUNA_PENDING_POSTS \
-    (UCS_BIT(UCT_VARUNA_EP_REPEAT) | UCS_BIT(UCT_VARUNA_EP_BACKLOG))
-
-/* Requests that a step posts on DC. All endpoints ask for an initiator before one has posted
- * all that it has: UCX's quota counts only while others wait. */
-#define UCT_VARUNA_PENDING_TURN 16
 
 static inline uct_pending_req_priv_queue_t *
 uct_varuna_pending_priv(uct_pending_req_t *req)
@@ -39,69 +27,13 @@ uct_varuna_pending_req(uct_pending_req_priv_queue_t *priv)
     return ucs_container_of(priv, uct_pending_req_t, priv);
 }
 
-ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
-{
-    uct_varuna_ep_state_t state = ep->hot.state;
-    unsigned reads              = 0;
-    unsigned posted             = 0;
-    uct_varuna_req_t *req;
-    ucs_status_t status;
-
-    /* If nobody was asked whether the peer lives, and nothing on the new lane will show
-     * it, a write of ours does */
-    status = ((state == UCT_VARUNA_EP_REPEAT) && ep->recovery.unproven &&
-              (ep->hot.num_reqs == 0)) ? uct_varuna_ep_post_probe(ep) :
-             uct_varuna_compare_progress(ep);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
-            return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
-        }
-
-        if ((req->type == UCT_VARUNA_REQ_FLUSH) && !uct_varuna_req_pass_flush(req)) {
-            continue;
-        }
-
-        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
-        if ((req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
-                           UCT_VARUNA_REQ_FLAG_DONE))) {
-            continue;
-        }
-
-        if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
-            return UCS_ERR_NO_RESOURCE;
-        }
-
-        if ((ep->hot.state != state) ||
-            ((ep->lane.kind == UCT_VARUNA_LANE_DC) &&
-             (++posted > UCT_VARUNA_PENDING_TURN))) {
-            return UCS_ERR_NO_RESOURCE;
-        }
-
-        status = uct_varuna_req_post(req, 1);
-        if (status != UCS_OK) {
-            return status;
-        }
-    }
-
-    return UCS_OK;
-}
-
 static ucs_status_t uct_varuna_ep_inner_pending_cb(uct_pending_req_t *self)
 {
     uct_varuna_ep_t *ep = ucs_container_of(self, uct_varuna_ep_t, pend.inner);
 
     ep->pend.inner_queued = 0;
     ep->pend.inner_called = 1;
-    if ((UCS_BIT(ep->hot.state) & UCT_VARUNA_PENDING_POSTS) &&
-        !uct_varuna_ep_lane_is_stale(uct_varuna_ep_iface(ep), ep)) {
-        /* At once, as the initiator is lost otherwise; the step handles the result */
-        uct_varuna_ep_post_waiting(ep);
-    }
-
+    uct_varuna_ep_requester(ep)->ep_resume(ep);
     uct_varuna_ep_dispatch_pending(ep);
     ep->pend.inner_called = 0;
     return UCS_OK;
@@ -222,13 +154,6 @@ ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep)
     }
 
     return status;
-}
-
-void uct_varuna_ep_await_initiator(uct_varuna_ep_t *ep)
-{
-    if ((ep->lane.kind == UCT_VARUNA_LANE_DC) && (ep->lane.ep != NULL)) {
-        uct_varuna_ep_enter_inner_pending(ep);
-    }
 }
 
 static void

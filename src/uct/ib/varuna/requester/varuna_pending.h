@@ -15,10 +15,6 @@ ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
 void uct_varuna_ep_pending_purge(uct_ep_h tl_ep,
                                  uct_pending_purge_callback_t cb, void *arg);
 
-/** Post in order the requests of the ring that are not on the lane, with their fences.
- *  @return UCS_ERR_NO_RESOURCE if some are not posted yet. */
-ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep);
-
 /** Try the user's pending requests. */
 void uct_varuna_ep_dispatch_pending(uct_varuna_ep_t *ep);
 
@@ -30,11 +26,6 @@ void uct_varuna_ep_end_pending(uct_varuna_ep_t *ep);
 /** Wait for resources of the inner lane in its own queue. @return UCS_ERR_BUSY if
  *  it has resources. */
 ucs_status_t uct_varuna_ep_enter_inner_pending(uct_varuna_ep_t *ep);
-
-/** The DC lane refused what is to be posted again. Its initiators belong to all endpoints,
- *  and one that has sent its quota gives its initiator up only if others wait in the lane's
- *  queue (UCX's policy dcs_quota). */
-void uct_varuna_ep_await_initiator(uct_varuna_ep_t *ep);
 
 /** Take our element out of the inner lane's pending queue. */
 void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);

@@ -27,6 +27,10 @@
 
 #include <uct/api/v2/uct_v2.h>
 
+/* Requests that a step posts on DC: all endpoints ask for an initiator before one has posted
+ * all that it has. */
+#define UCT_VARUNA_DC_TURN 16
+
 void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
 {
     ucs_time_t waited = 0;
@@ -107,6 +111,81 @@ int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     return 1;
+}
+
+/* Post in order what is not on the lane, with its fences. */
+static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_state_t state = ep->hot.state;
+    unsigned reads              = 0;
+    unsigned posted             = 0;
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    /* If nobody was asked whether the peer lives, and nothing on the new lane will show
+     * it, a write of ours does */
+    status = ((state == UCT_VARUNA_EP_REPEAT) && ep->recovery.unproven &&
+              (ep->hot.num_reqs == 0)) ? uct_varuna_ep_post_probe(ep) :
+             uct_varuna_compare_progress(ep);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        if ((req->flags & UCT_VARUNA_REQ_FLAG_FENCE) && (reads > 0)) {
+            return UCS_ERR_NO_RESOURCE; /* See uct_varuna_ep_can_post() */
+        }
+
+        if ((req->type == UCT_VARUNA_REQ_FLUSH) && !uct_varuna_req_pass_flush(req)) {
+            continue;
+        }
+
+        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+        if ((req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
+                           UCT_VARUNA_REQ_FLAG_DONE))) {
+            continue;
+        }
+
+        if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+
+        if ((ep->hot.state != state) ||
+            ((ep->lane.kind == UCT_VARUNA_LANE_DC) &&
+             (++posted > UCT_VARUNA_DC_TURN))) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+
+        status = uct_varuna_req_post(req, 1);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    return UCS_OK;
+}
+
+/* A DC lane may have refused for want of an initiator. All endpoints share these, and one
+ * that has sent its quota gives its initiator up only if others wait in UCX's queue. */
+static void uct_varuna_ep_await_initiator(uct_varuna_ep_t *ep)
+{
+    if ((ep->lane.kind == UCT_VARUNA_LANE_DC) && (ep->lane.ep != NULL)) {
+        uct_varuna_ep_enter_inner_pending(ep);
+    }
+}
+
+/* The initiator is lost if nothing is posted. The next step handles other results. */
+void uct_varuna_ep_resume(uct_varuna_ep_t *ep)
+{
+    if (uct_varuna_ep_lane_is_stale(uct_varuna_ep_iface(ep), ep) ||
+        ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep))) {
+        return;
+    }
+
+    if ((ep->hot.state == UCT_VARUNA_EP_REPEAT) ||
+        (ep->hot.state == UCT_VARUNA_EP_BACKLOG)) {
+        uct_varuna_ep_post_waiting(ep);
+    }
 }
 
 /* @return nonzero if the lane has failed, which is reported. */
@@ -282,6 +361,7 @@ void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
     int is_last;
 
     if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
+        uct_varuna_ep_await_initiator(ep);
         return;
     }
 

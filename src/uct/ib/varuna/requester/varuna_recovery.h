@@ -22,6 +22,9 @@ void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status);
  *  and a completion of what was posted silently. */
 void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep);
 
+/** Post what waits: the lane's queue calls the endpoint, as it has resources now. */
+void uct_varuna_ep_resume(uct_varuna_ep_t *ep);
+
 /* A step in the state of that name. @return nonzero to be called again. */
 int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now);
 int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now);

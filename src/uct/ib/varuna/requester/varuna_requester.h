@@ -52,6 +52,9 @@ typedef void (*uct_varuna_ep_raise_func_t)(uct_varuna_ep_t *ep,
                                            unsigned event, const char *reason,
                                            ucs_status_t status);
 
+/* Posts what waits for the lane: its turn has come */
+typedef void (*uct_varuna_ep_resume_func_t)(uct_varuna_ep_t *ep);
+
 /* What the requester keeps of each peer. Main thread only. */
 typedef struct uct_varuna_requester_peer {
     unsigned                   asking;        /* Endpoints which ask and are not
@@ -76,6 +79,7 @@ typedef struct uct_varuna_requester_peer {
 typedef struct uct_varuna_requester {
     uct_varuna_iface_t         super;
     uct_varuna_ep_raise_func_t ep_raise;
+    uct_varuna_ep_resume_func_t ep_resume;
     const uct_varuna_baseline_t *baseline;    /* NULL: none */
     ucs_mpool_t                slab_mp;       /* Memory of rings, varuna_ring.h */
     ucs_mpool_t                req_mp;        /* uct_varuna_req_t that are in no ring */
