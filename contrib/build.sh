@@ -26,6 +26,7 @@ prefix=$(readlink -m "${1:-${RC_VARUNA_PREFIX:-$top/_install}}")
 configure_args() {
     echo "--prefix=$prefix"
     echo "--with-ucx-src=$ucx_src"
+    echo --enable-baselines # contrib/eval.sh and tests use them; nothing is installed
     # words, so that several can be given
     printf '%s\n' ${RC_VARUNA_CONFIGURE:-}
 }

@@ -13,6 +13,12 @@ AC_DEFUN([RCV_TESTS], [
           [rcv_have_gtest=yes], [rcv_have_gtest=no])
     AC_MSG_RESULT([$rcv_have_gtest])
     AM_CONDITIONAL([HAVE_GTEST], [test "x$rcv_have_gtest" = xyes])
+    AC_ARG_ENABLE([baselines],
+        [AS_HELP_STRING([--enable-baselines],
+            [also build libuct_varuna_baselines.so, for measurements and their tests:
+             it recovers as others do, and corrupts memory. It is not installed])],
+        [], [enable_baselines=no])
+    AM_CONDITIONAL([HAVE_BASELINES], [test "x$enable_baselines" != xno])
     AM_CONDITIONAL([HAVE_IODEMO],
                    [test -f "$UCX_SRC/test/apps/iodemo/io_demo.cc"])
 ])

@@ -34,7 +34,8 @@
 # of each: RUNS (20) failures of ENDPOINTS (1) with puts of each SIZE (4096). The peer
 # polls. Times need an otherwise idle machine. -d delays what passes a link by this time
 # (1ms), of which a round trip between the hosts takes four; then no acknowledgements are
-# lost but those that are on their way. -o sets an option of UCX.
+# lost but those that are on their way. -o sets an option of UCX,
+# or RC_VARUNA_BASELINE.
 #
 #   detect     how long the oldest operation had waited when the failure was noticed
 #   drain      until the old lane was at rest
@@ -108,7 +109,9 @@ if [ -z "${RCV_PREFIX:-}" ]; then
 fi
 make -s -C "$RCV_BUILD/test/e2e" ft_load >/dev/null
 emu=$RCV_PREFIX/bin/mlx5emu
-run=$RCV_PREFIX/bin/rc_varuna_run
+# The plugin with baselines, which is rc_varuna if none is selected
+run=("$RCV_PREFIX/bin/rc_varuna_run" -l
+     "$RCV_BUILD/src/uct/ib/varuna/.libs/libuct_varuna_baselines.so")
 load=$RCV_BUILD/test/e2e/ft_load
 fabric=recovery-$$
 dir=$(mktemp -d)
@@ -124,7 +127,7 @@ export UCX_RC_VARUNA_PACKET_LIFETIME=100ms
 export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 for option in "${options[@]}"; do
-    [[ $option =~ ^UCX_[A-Z0-9_]+= ]] || die "-o $option is not an option of UCX"
+    [[ $option =~ ^(UCX_[A-Z0-9_]+|RC_VARUNA_BASELINE)= ]] || die "-o $option is not an option of UCX"
     export "${option?}"
 done
 
@@ -218,14 +221,15 @@ job() {
     rm -f "$dir"/*.in "$dir"/*.log
     "$emu" up -n "$fabric" --hosts 2 --links 2 --trace 2000000 \
         "${fabric_options[@]}" >/dev/null
-    export UCX_RC_VARUNA_RECOVERY=$mode
+    unset RC_VARUNA_BASELINE
+    [ "$mode" = varuna ] || export RC_VARUNA_BASELINE=$mode
     mkfifo "$dir/server.in" "$dir/client.in"
-    "$emu" exec -n "$fabric" 0 -- "$run" "$load" server \
+    "$emu" exec -n "$fabric" 0 -- "${run[@]}" "$load" server \
         $((eps * batch * size)) <"$dir/server.in" >"$dir/server.log" 2>&1 &
     server=$!
     exec 9>"$dir/server.in"
     wait_for '^ft: address' "$dir/server.log"
-    "$emu" exec -n "$fabric" 1 -- "$run" "$load" batches "$eps" "$size" \
+    "$emu" exec -n "$fabric" 1 -- "${run[@]}" "$load" batches "$eps" "$size" \
         "$batch" "$batches" <"$dir/client.in" >"$dir/client.log" 2>&1 9>&- &
     client=$!
     exec 8>"$dir/client.in"
@@ -311,7 +315,7 @@ cut_load() {
     "$emu" up -n "$fabric" --hosts 2 --links 2 ${3:+--quirk "$3"} >/dev/null
     fault packet host=1 link=0 type=rc "$op" nth=1000 "$2=1:0"
     # shellcheck disable=SC2086 # words
-    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p $port \
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "${run[@]}" ucx_perftest -p $port \
         >"$dir/server.log" 2>&1 &
     server=$!
     until "$emu" status -n "$fabric" >/dev/null && ss -Hlnt "sport = :$port" | grep -q .; do
@@ -319,7 +323,7 @@ cut_load() {
         sleep 0.05
     done
     # shellcheck disable=SC2086
-    timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest 127.0.0.1 -p $port \
+    timeout 300 "$emu" exec -n "$fabric" 1 -- "${run[@]}" ucx_perftest 127.0.0.1 -p $port \
         $args -n $count >"$dir/client.log" 2>&1 ||
         die "$1: the client ended with $?: $(tail -n 3 "$dir/client.log")"
     wait $server || die "$1: the server failed: $(tail -n 3 "$dir/server.log")"

@@ -11,6 +11,8 @@ import time
 
 PREFIX = os.environ.get('RCV_PREFIX', '')
 BUILD = os.environ.get('RCV_BUILD', '')
+# The plugin with baselines, which is rc_varuna if none is selected
+PLUGIN = BUILD + '/src/uct/ib/varuna/.libs/libuct_varuna_baselines.so'
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # The paper's 25 Gb/s divided by SCALE. A completion after less than 1 ms is not accurate,
@@ -47,8 +49,8 @@ ONE_COMPLETION = {
 # Baselines write no log, whatever LOG is
 SYSTEMS = {
     'none': None,
-    'resend': {'RECOVERY': 'resend', 'ATOMIC_MODE': 'native'},
-    'resend_cache': {'RECOVERY': 'resend_cache', 'ATOMIC_MODE': 'native'},
+    'resend': {'BASELINE': 'resend', 'ATOMIC_MODE': 'native'},
+    'resend_cache': {'BASELINE': 'resend_cache', 'ATOMIC_MODE': 'native'},
     'rc_varuna': {'LOG': 'all', 'ATOMIC_MODE': 'extended'},
     'rc_varuna fallback': {'LOG': 'fallback', 'ATOMIC_MODE': 'extended'},
 }
@@ -61,7 +63,8 @@ class Failure(Exception):
 def system_options(system, more=None):
     """The options of UCX for a system, or for a dict of options of rc_varuna."""
     options = SYSTEMS[system] if isinstance(system, str) else system
-    env = {'UCX_RC_VARUNA_' + key: value for key, value in (options or {}).items()}
+    env = {('RC_VARUNA_' if key == 'BASELINE' else 'UCX_RC_VARUNA_') + key: value
+           for key, value in (options or {}).items()}
     env.update(more or {})
     return env
 
@@ -101,7 +104,7 @@ class Fabric:
         raise Failure('there is no port %d:%d' % (host, link))
 
     def command(self, host, words, launcher=True):
-        start = [PREFIX + '/bin/rc_varuna_run'] if launcher else []
+        start = [PREFIX + '/bin/rc_varuna_run', '-l', PLUGIN] if launcher else []
         return [PREFIX + '/bin/mlx5emu', 'exec', '-n', self.name, str(host), '--',
                 *start, *words]
 

@@ -4,7 +4,7 @@
 #
 # Why blind repetition is wrong. A client writes A to a word; the acknowledgement is
 # lost with the link. A third party, which has seen A, writes B over it. A blind
-# repetition (UCX_RC_VARUNA_RECOVERY=resend, resend_cache) writes A over B; rc_varuna
+# repetition (RC_VARUNA_BASELINE=resend, resend_cache) writes A over B; rc_varuna
 # does not. If it cannot know whether A was executed, UCX_RC_VARUNA_AMBIGUOUS decides.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
@@ -12,6 +12,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 ucx_defaults
+baselines=$RCV_BUILD/src/uct/ib/varuna/.libs/libuct_varuna_baselines.so
 export UCX_LOG_LEVEL=info
 nic_gives_up 10ms 2
 # The emulated NIC is a thread that can be without a CPU for seconds, which is not a hang
@@ -21,11 +22,14 @@ export UCX_RC_VARUNA_DRAIN_TIMEOUT=60s
 # hold=yes the other link fails too, and returns after B was written, so that a
 # comparison finds B.
 abc() {
-    local status=0 holder=
+    local status=0 holder='' launcher=("$run")
     fabric_up
     fault ack link=0 op=write size=264 silent=1:0
     [ -z "${hold:-}" ] || fault exec link=0 op=write size=264 silent=1:1
-    export UCX_RC_VARUNA_RECOVERY=$1
+    if [ "$1" != varuna ]; then
+        local -x RC_VARUNA_BASELINE=$1
+        launcher+=(-l "$baselines")
+    fi
 
     load_server_start ${role:-server} 8192
     if [ -n "${hold:-}" ]; then
@@ -33,7 +37,7 @@ abc() {
          link 1:1 up) 9>&- &
         holder=$!
     fi
-    load_server_call "$run" "$apps/ft_load" ${what:-one} >client.log 2>&1 || status=$?
+    load_server_call "${launcher[@]}" "$apps/ft_load" ${what:-one} >client.log 2>&1 || status=$?
     load_server_stop
     [ -z "$holder" ] || wait "$holder" || fail "the link did not return"
     faults_fired
@@ -201,6 +205,17 @@ test_resend_cache_does() {
 test_none_fails() {
     ! abc none || fail "the client's endpoint did not fail"
     [ "$(targets)" -le 2 ] || fail "$(targets) addresses were written"
+    [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
+}
+
+# What users install repeats nothing blindly, whatever is set
+test_installed_plugin_has_no_baselines() {
+    nm "$baselines" >symbols
+    grep -q ' uct_varuna_baseline_find$' symbols || fail "they have another name"
+    nm "$RCV_PREFIX/lib/ucx/libuct_varuna.so.0" >symbols
+    ! grep ' uct_varuna_baseline_find$' symbols || fail "they are in the plugin"
+    [ -z "$(find "$RCV_PREFIX" -name '*baselines*')" ] || fail "they are installed"
+    RC_VARUNA_BASELINE=resend abc varuna || fail "the client failed"
     [ "$final" = "B, seen 1 times" ] || fail "A was written again: $final"
 }
 

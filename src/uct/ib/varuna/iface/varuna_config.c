@@ -14,14 +14,6 @@
 
 #include <ucs/debug/log.h>
 
-static const char *uct_varuna_recovery_names[] = {
-    [UCT_VARUNA_RECOVERY_VARUNA]       = "varuna",
-    [UCT_VARUNA_RECOVERY_RESEND]       = "resend",
-    [UCT_VARUNA_RECOVERY_RESEND_CACHE] = "resend_cache",
-    [UCT_VARUNA_RECOVERY_NONE]         = "none",
-    [UCT_VARUNA_RECOVERY_LAST]         = NULL
-};
-
 static const char *uct_varuna_ambiguous_names[] = {
     [UCT_VARUNA_AMBIGUOUS_REPEAT] = "repeat",
     [UCT_VARUNA_AMBIGUOUS_FAIL]   = "fail",
@@ -167,18 +159,6 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    " - none - No socket.",
    ucs_offsetof(uct_varuna_iface_config_t, ctl_dir), UCS_CONFIG_TYPE_STRING},
 
-  {"RECOVERY", "varuna",
-   "What to do when a lane fails. All values but the first are baselines for\n"
-   "measurements: they execute operations twice, or not at all.\n"
-   " - varuna       - Find out what was executed, repeat the rest on another\n"
-   "                  link.\n"
-   " - resend       - Connect RC on another link, repeat everything\n"
-   "                  unfinished.\n"
-   " - resend_cache - The same, with a spare RC connection.\n"
-   " - none         - Fail the endpoint.",
-   ucs_offsetof(uct_varuna_iface_config_t, recovery),
-   UCS_CONFIG_TYPE_ENUM(uct_varuna_recovery_names)},
-
   {"AMBIGUOUS", "repeat",
    "What to do with an operation that may or may not have been executed before\n"
    "its lane failed: a put whose target differs from what was written, or an\n"
@@ -277,7 +257,6 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.max_targets        = config->max_targets;
     iface->config.orphan_timeout     = ucs_time_from_sec(
                                                config->orphan_timeout);
-    iface->config.recovery        = config->recovery;
     iface->config.ambiguous       = config->ambiguous;
     iface->config.log             = config->log;
     iface->config.standby         = config->standby;

@@ -33,7 +33,6 @@ typedef struct uct_varuna_iface_config {
     double                     orphan_timeout; /* 0: never */
     unsigned                   max_targets;
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
-    int                        recovery;       /* uct_varuna_recovery_mode_t */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        log;            /* uct_varuna_log_t */
     int                        standby;

@@ -24,14 +24,6 @@
 /* "rc", "dc"; by uct_varuna_lane_kind_t */
 extern const char *uct_varuna_lane_names[];
 
-typedef enum {
-    UCT_VARUNA_RECOVERY_VARUNA,
-    UCT_VARUNA_RECOVERY_RESEND,
-    UCT_VARUNA_RECOVERY_RESEND_CACHE,
-    UCT_VARUNA_RECOVERY_NONE,
-    UCT_VARUNA_RECOVERY_LAST
-} uct_varuna_recovery_mode_t;
-
 /* Which requests write log entries. */
 typedef enum {
     UCT_VARUNA_LOG_ALL,
@@ -182,7 +174,6 @@ struct uct_varuna_iface {
         ucs_time_t             hang_timeout;       /* 0: never */
         ucs_time_t             orphan_timeout;     /* 0: never */
         unsigned               max_targets;
-        uct_varuna_recovery_mode_t recovery;
         uct_varuna_ambiguous_t ambiguous;
         uct_varuna_log_t       log;
         int                    standby;  /* Without DC, RC is also connected in advance */

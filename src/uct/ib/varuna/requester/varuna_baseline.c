@@ -15,6 +15,10 @@
 #include "varuna_ring.h"
 #include "varuna_rebuild.h"
 
+#include <ucs/debug/log.h>
+#include <stdlib.h>
+#include <string.h>
+
 static void uct_varuna_resend_mark(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
@@ -75,24 +79,53 @@ static uint8_t uct_varuna_resend_spare_link(const uct_varuna_ep_t *ep)
 }
 
 static const uct_varuna_baseline_t uct_varuna_baselines[] = {
-    [UCT_VARUNA_RECOVERY_RESEND]       = {
+    {
+        .name       = "resend",
         .decide     = uct_varuna_resend_mark,
         .take_lane  = uct_varuna_resend_take_lane,
         .spare_link = uct_varuna_resend_no_spare_link
     },
-    [UCT_VARUNA_RECOVERY_RESEND_CACHE] = {
+    {
+        .name       = "resend_cache",
         .decide     = uct_varuna_resend_mark,
         .take_lane  = uct_varuna_resend_take_lane,
         .spare_link = uct_varuna_resend_spare_link
     },
-    [UCT_VARUNA_RECOVERY_NONE]         = {
+    {
+        .name       = "none",
         .is_fatal   = 1,
         .spare_link = uct_varuna_resend_no_spare_link
     }
 };
 
-const uct_varuna_baseline_t *uct_varuna_baseline(uct_varuna_recovery_mode_t mode)
+const uct_varuna_baseline_t *uct_varuna_baseline_find(const char *name)
 {
-    return (mode == UCT_VARUNA_RECOVERY_VARUNA) ? NULL :
-           &uct_varuna_baselines[mode];
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(uct_varuna_baselines); ++i) {
+        if (!strcmp(uct_varuna_baselines[i].name, name)) {
+            return &uct_varuna_baselines[i];
+        }
+    }
+
+    return NULL;
+}
+
+/* No option of UCX, as nobody is to set it by mistake */
+const uct_varuna_baseline_t *uct_varuna_baseline_select(void)
+{
+    const char *name = getenv("RC_VARUNA_BASELINE");
+    const uct_varuna_baseline_t *baseline;
+
+    if (name == NULL) {
+        return NULL;
+    }
+
+    baseline = uct_varuna_baseline_find(name);
+    if (baseline == NULL) {
+        ucs_fatal("RC_VARUNA_BASELINE=%s is no baseline: it is resend, resend_cache or "
+                  "none", name);
+    }
+
+    return baseline;
 }

@@ -1,9 +1,10 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The baselines of UCX_RC_VARUNA_RECOVERY: what others do, for measurements (paper,
- * section "Experimental Setup"). Each is a row of one table; recovery and swap call
- * what differs.
+ * What others do when a lane fails, for measurements (paper, section "Experimental Setup").
+ * Baselines execute operations twice, or not at all. So the plugin has none: one is in
+ * libuct_varuna_baselines.so, which is not installed (configure --enable-baselines). Each is
+ * a row of one table; recovery and swap call what differs.
  */
 #ifndef UCT_VARUNA_BASELINE_H_
 #define UCT_VARUNA_BASELINE_H_
@@ -11,6 +12,7 @@
 #include "varuna_ep.h"
 
 struct uct_varuna_baseline {
+    const char                 *name;
     uint8_t                    is_fatal;  /* A failed lane is the endpoint's end */
 
     /* Decide on the requests of a lane at rest, without the responder. */
@@ -29,7 +31,11 @@ uct_varuna_ep_baseline(const uct_varuna_ep_t *ep)
     return uct_varuna_ep_requester(ep)->baseline;
 }
 
-/** @return The baseline of this mode, NULL if it is none. */
-const uct_varuna_baseline_t *uct_varuna_baseline(uct_varuna_recovery_mode_t mode);
+/** @return The baseline of an interface that is opened, NULL if none was selected. In the
+ *  plugin, which has no baselines, the function is NULL. */
+const uct_varuna_baseline_t *uct_varuna_baseline_select(void) __attribute__((weak));
+
+/** @return The baseline of this name: "resend", "resend_cache" or "none"; else NULL. */
+const uct_varuna_baseline_t *uct_varuna_baseline_find(const char *name);
 
 #endif

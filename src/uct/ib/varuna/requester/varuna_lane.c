@@ -249,7 +249,7 @@ static int uct_varuna_lane_is_logged(const uct_varuna_ep_t *ep,
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
-    if (iface->config.recovery != UCT_VARUNA_RECOVERY_VARUNA) {
+    if (uct_varuna_ep_requester(ep)->baseline != NULL) {
         return 0;
     }
 

@@ -112,7 +112,8 @@ void uct_varuna_sm_init(uct_varuna_requester_t *requester)
 {
     requester->ep_raise  = uct_varuna_sm_raise;
     requester->ep_resume = uct_varuna_ep_resume;
-    requester->baseline  = uct_varuna_baseline(requester->super.config.recovery);
+    requester->baseline  = (uct_varuna_baseline_select == NULL) ? NULL :
+                           uct_varuna_baseline_select();
 }
 
 void uct_varuna_sm_start(uct_varuna_ep_t *ep)

@@ -6,6 +6,10 @@
  */
 #include "test_varuna_recovery.h"
 
+extern "C" {
+#include <uct/ib/varuna/requester/varuna_baseline.h>
+}
+
 class test_varuna_rebuild : public test_varuna_recovery {
 protected:
     /* No DC: the next lane is connected */
@@ -240,8 +244,8 @@ UCS_TEST_F(test_varuna_rebuild_retired, recovery_avoids_links_to_be_left) {
 /* --- The baseline resend --- */
 
 UCS_TEST_F(test_varuna_rebuild, resend_leaves_a_silent_link) {
-    host->iface()->config.recovery = UCT_VARUNA_RECOVERY_RESEND;
-    uct_varuna_sm_init(host->requester());
+    host->requester()->baseline = uct_varuna_baseline_find("resend");
+    ASSERT_TRUE(host->requester()->baseline != NULL);
     open();
     ASSERT_UCS_OK(put(1));
     uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_CANCELED);

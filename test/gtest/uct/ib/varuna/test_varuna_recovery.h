@@ -64,7 +64,6 @@ protected:
         host->iface()->attr.cap.put.max_short    = 64;
         host->iface()->attr.cap.am.max_short     = 64;
         host->iface()->attr.cap.get.max_bcopy    = 64;
-        host->iface()->config.recovery           = UCT_VARUNA_RECOVERY_VARUNA;
         host->iface()->config.ambiguous          = UCT_VARUNA_AMBIGUOUS_REPEAT;
         host->iface()->config.drain_timeout      = ucs_time_from_sec(DRAIN_TIMEOUT);
         host->iface()->config.packet_lifetime    = ucs_time_from_sec(LIFETIME);
