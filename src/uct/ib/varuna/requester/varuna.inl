@@ -23,7 +23,8 @@ uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     req->ep        = ep;
     req->user_comp = comp;
     req->length    = 0;
-    req->flags     = uct_varuna_req_is_step(type) ? UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
+    req->flags     = uct_varuna_req_infos[type].special ?
+                     UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
     req->type      = type;
     req->opcode    = 0;
     req->iovcnt    = 0;

@@ -131,7 +131,7 @@ void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         req->ep = NULL;
-        if (req->type == UCT_VARUNA_REQ_GET_BCOPY) {
+        if (uct_varuna_req_info(req)->unpacks) {
             req->get.cb = uct_varuna_req_unpack_nothing;
         }
     }

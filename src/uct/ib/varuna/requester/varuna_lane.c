@@ -428,34 +428,31 @@ static int uct_varuna_req_misses_local(const uct_varuna_req_t *req)
     unsigned nic              = req->ep->hot.nic;
     unsigned i;
 
-    switch (req->type) {
-    case UCT_VARUNA_REQ_AM_BCOPY:
-        return uct_varuna_md_is_spare(md, ((const uct_varuna_bcopy_t*)req->bcopy)->memh, nic);
-    case UCT_VARUNA_REQ_PUT_ZCOPY:
-    case UCT_VARUNA_REQ_GET_ZCOPY:
-    case UCT_VARUNA_REQ_AM_ZCOPY:
+    switch (uct_varuna_req_info(req)->place) {
+    case UCT_VARUNA_REQ_IN_BCOPY:
+        return uct_varuna_md_is_spare(md, req->bcopy->memh, nic);
+    case UCT_VARUNA_REQ_IN_IOV:
+    case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
         for (i = 0; i < req->iovcnt; ++i) {
             if (uct_varuna_md_is_spare(md, req->iov[i].memh, nic)) {
                 return 1;
             }
         }
         return 0;
-    default:
-        return 0;
+    case UCT_VARUNA_REQ_IN_DATA:
+    case UCT_VARUNA_REQ_NOWHERE:
+    case UCT_VARUNA_REQ_OPERANDS:
+        break;
     }
+
+    return 0;
 }
 
 /* Whether the peer's NIC of the active lane has not registered what it accesses there */
 static int uct_varuna_req_misses_remote(const uct_varuna_req_t *req)
 {
-    switch (uct_varuna_req_info(req)->kind) {
-    case UCT_VARUNA_OP_PUT:
-    case UCT_VARUNA_OP_GET:
-    case UCT_VARUNA_OP_ATOMIC:
-        return req->keys[req->ep->hot.far_nic] == UCT_INVALID_RKEY;
-    default:
-        return 0;
-    }
+    return uct_varuna_req_info(req)->user_key &&
+           (req->keys[req->ep->hot.far_nic] == UCT_INVALID_RKEY);
 }
 
 int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep)

@@ -14,157 +14,6 @@
 #include "varuna_post.inl"
 #include "varuna.inl"
 
-static ucs_status_t
-uct_varuna_req_post_put_short(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    return uct_ep_put_short(req->ep->lane.ep, req->data, req->length,
-                            req->remote_addr, uct_varuna_req_rkey(req));
-}
-
-static ucs_status_t
-uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
-
-    uct_varuna_req_fill_iov(req, iov);
-    return uct_ep_put_zcopy(req->ep->lane.ep, iov, req->iovcnt,
-                            req->remote_addr, uct_varuna_req_rkey(req), comp);
-}
-
-void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length)
-{
-}
-
-void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
-{
-    uct_varuna_req_t *req = arg;
-
-    if (ucs_likely(req->ep != NULL)) {
-        req->get.cb(req->get.arg, data, length);
-    }
-}
-
-static ucs_status_t
-uct_varuna_req_post_get_bcopy(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    return uct_ep_get_bcopy(req->ep->lane.ep, uct_varuna_req_unpack, req,
-                            req->length, req->remote_addr,
-                            uct_varuna_req_rkey(req), comp);
-}
-
-static ucs_status_t
-uct_varuna_req_post_get_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
-
-    uct_varuna_req_fill_iov(req, iov);
-    return uct_ep_get_zcopy(req->ep->lane.ep, iov, req->iovcnt,
-                            req->remote_addr, uct_varuna_req_rkey(req), comp);
-}
-
-static ucs_status_t
-uct_varuna_req_post_am_short(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    return uct_ep_am_short(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
-                           req->am.hdr.u64, req->data, req->length);
-}
-
-static ucs_status_t
-uct_varuna_req_post_am_bcopy(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_iov_t iov;
-
-    uct_varuna_req_fill_bcopy(req, &iov);
-    return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA, &req->am.hdr,
-                           sizeof(req->am.hdr), &iov, 1, req->opcode, comp);
-}
-
-static ucs_status_t
-uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
-
-    /* The data buffer contains our header and then the user's: both are inline in
-     * the WQE */
-    uct_varuna_req_fill_iov(req, iov);
-    return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
-                           uct_varuna_req_am_header(req), req->header_length, iov, req->iovcnt, req->opcode, comp);
-}
-
-/* Atomics of mode native, which are the NIC's own. One that is known to be executed
- * is never repeated, but the value which it fetched is lost with the link, and its
- * caller gets an error. The other modes build theirs of steps (varuna_amo.c). */
-static ucs_status_t
-uct_varuna_req_post_atomic_post(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_rkey_t rkey = uct_varuna_req_rkey(req);
-    uct_ep_h ep     = req->ep->lane.ep;
-
-    if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
-        return uct_ep_atomic64_post(ep, (uct_atomic_op_t)req->opcode,
-                                    req->atomic.value, req->remote_addr, rkey);
-    }
-
-    return uct_ep_atomic32_post(ep, (uct_atomic_op_t)req->opcode,
-                                req->atomic.value, req->remote_addr, rkey);
-}
-
-/* The inner lane writes the value into the request, which outlives the endpoint: the user's
- * memory may be used otherwise then. */
-static ucs_status_t
-uct_varuna_req_post_atomic_fetch(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_rkey_t rkey = uct_varuna_req_rkey(req);
-    uct_ep_h ep     = req->ep->lane.ep;
-
-    if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
-        return uct_ep_atomic64_fetch(ep, (uct_atomic_op_t)req->opcode,
-                                     req->atomic.value, (void*)req->data,
-                                     req->remote_addr, rkey, comp);
-    }
-
-    return uct_ep_atomic32_fetch(ep, (uct_atomic_op_t)req->opcode,
-                                 req->atomic.value, (void*)req->data,
-                                 req->remote_addr, rkey, comp);
-}
-
-static ucs_status_t
-uct_varuna_req_post_cswap(uct_varuna_req_t *req, uct_completion_t *comp)
-{
-    uct_rkey_t rkey = uct_varuna_req_rkey(req);
-    uct_ep_h ep     = req->ep->lane.ep;
-
-    if (req->flags & UCT_VARUNA_REQ_FLAG_64) {
-        return uct_ep_atomic_cswap64(ep, req->atomic.compare, req->atomic.value,
-                                     req->remote_addr, rkey, (void*)req->data,
-                                     comp);
-    }
-
-    return uct_ep_atomic_cswap32(ep, req->atomic.compare, req->atomic.value,
-                                 req->remote_addr, rkey, (void*)req->data,
-                                 comp);
-}
-
-/* By type; there is none of a flush, which is never posted. */
-typedef ucs_status_t (*uct_varuna_req_post_func_t)(uct_varuna_req_t *req,
-                                                   uct_completion_t *comp);
-
-static const uct_varuna_req_post_func_t uct_varuna_req_posts[] = {
-    [UCT_VARUNA_REQ_PUT_SHORT]    = uct_varuna_req_post_put_short,
-    [UCT_VARUNA_REQ_PUT_ZCOPY]    = uct_varuna_req_post_put_zcopy,
-    [UCT_VARUNA_REQ_GET_BCOPY]    = uct_varuna_req_post_get_bcopy,
-    [UCT_VARUNA_REQ_GET_ZCOPY]    = uct_varuna_req_post_get_zcopy,
-    [UCT_VARUNA_REQ_AM_SHORT]     = uct_varuna_req_post_am_short,
-    [UCT_VARUNA_REQ_AM_BCOPY]     = uct_varuna_req_post_am_bcopy,
-    [UCT_VARUNA_REQ_AM_ZCOPY]     = uct_varuna_req_post_am_zcopy,
-    [UCT_VARUNA_REQ_ATOMIC_POST]  = uct_varuna_req_post_atomic_post,
-    [UCT_VARUNA_REQ_ATOMIC_FETCH] = uct_varuna_req_post_atomic_fetch,
-    [UCT_VARUNA_REQ_CSWAP]        = uct_varuna_req_post_cswap,
-    [UCT_VARUNA_REQ_AMO_BODY]     = uct_varuna_req_post_put_short,
-    [UCT_VARUNA_REQ_AMO_CAS]      = uct_varuna_req_post_cswap,
-    [UCT_VARUNA_REQ_AMO_OCCUPY]   = uct_varuna_req_post_cswap
-};
-
 /* Write a word of the peer's logs. Inline, so it needs no local key and no buffer. */
 static ucs_status_t
 uct_varuna_ep_put_word(uct_varuna_ep_t *ep, uint64_t word, uint64_t remote_addr)
@@ -223,7 +72,7 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
 {
     uct_varuna_lane_t *lane = &req->ep->lane;
-    ucs_status_t status     = uct_varuna_req_posts[req->type](req, &req->comp);
+    ucs_status_t status     = uct_varuna_req_info(req)->post(req, &req->comp);
 
     if (!UCS_STATUS_IS_ERR(status) && (lane->mtu != 0)) {
         uct_varuna_lane_advance_psn(lane, uct_varuna_req_num_psns(req, lane->mtu));
@@ -291,7 +140,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     fused     = is_logged && (ep->lane.kind != UCT_VARUNA_LANE_VERBS) &&
                 uct_varuna_mlx5_bell_hold(ep->lane.ep, ep->lane.kind, &bell);
 
-    status = uct_varuna_req_posts[req->type](req, comp);
+    status = info->post(req, comp);
     if (ucs_unlikely(UCS_STATUS_IS_ERR(status))) {
         if (fused) {
             uct_varuna_mlx5_bell_restore(&bell, 0);
@@ -347,7 +196,7 @@ uct_varuna_req_is_sent_now(const uct_varuna_iface_t *iface, const uct_varuna_ep_
 
     switch (ep->hot.state) {
     case UCT_VARUNA_EP_OPENING:
-        return type != UCT_VARUNA_REQ_AM_BCOPY;
+        return !uct_varuna_req_infos[type].wires_up;
     case UCT_VARUNA_EP_SWAP:
     case UCT_VARUNA_EP_BACKLOG:
         return !uct_varuna_ep_has_waiting(ep);

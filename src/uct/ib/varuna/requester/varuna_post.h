@@ -37,11 +37,4 @@ ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep);
  *  or no longer needed. */
 int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
 
-/** The callback of reads. The data of a read whose endpoint is gone is dropped: the read
- *  was canceled. */
-void uct_varuna_req_unpack(void *arg, const void *data, size_t length);
-
-/** Of a read whose endpoint is gone. */
-void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length);
-
 #endif

@@ -13,56 +13,22 @@
 #include <uct/ib/varuna/ucx/varuna_mlx5_cas.inl>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
-static UCS_F_ALWAYS_INLINE uct_rkey_t
-uct_varuna_req_rkey(const uct_varuna_req_t *req)
-{
-    return req->keys[req->ep->hot.far_nic];
-}
-
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
-{
-    unsigned nic = req->ep->hot.nic;
-    unsigned i;
-
-    for (i = 0; i < req->iovcnt; ++i) {
-        iov[i]      = req->iov[i];
-        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
-    }
-}
-
-/* The packed data of a message */
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
-{
-    const uct_varuna_bcopy_t *bcopy = req->bcopy;
-
-    iov->buffer = (void*)(bcopy + 1);
-    iov->length = req->length;
-    iov->memh   = uct_varuna_mem_inner(bcopy->memh, req->ep->hot.nic);
-    iov->stride = 0;
-    iov->count  = 1;
-}
-
 /* PSNs which the request's packets take: a message of n MTUs takes n, a read as
  * many as its response has, an atomic one. */
 static UCS_F_ALWAYS_INLINE uint32_t
 uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
 {
-    size_t length;
+    const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
+    size_t length                     = req->length;
 
-    switch (uct_varuna_req_info(req)->kind) {
-    case UCT_VARUNA_OP_ATOMIC:
+    if (info->one_packet) {
         return 1;
-    case UCT_VARUNA_OP_AM:
-        length = uct_varuna_tl_am_overhead(req->ep->lane.kind) + req->length +
-                 ((uct_varuna_req_info(req)->place ==
-                   UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
-                  req->header_length : sizeof(req->am.hdr));
-        break;
-    default:
-        length = req->length;
-        break;
+    }
+
+    if (info->kind == UCT_VARUNA_OP_AM) {
+        length += uct_varuna_tl_am_overhead(req->ep->lane.kind) +
+                  ((info->place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
+                   req->header_length : sizeof(req->am.hdr));
     }
 
     return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
@@ -121,7 +87,7 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    if (uct_varuna_req_infos[type].place != UCT_VARUNA_REQ_IN_DATA) {
+    if (!uct_varuna_req_infos[type].one_packet) {
         num_psns = uct_varuna_req_num_psns_inline(req, type, ep->lane.mtu);
     }
 
@@ -152,7 +118,7 @@ uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
 
-    if (type == UCT_VARUNA_REQ_PUT_SHORT) {
+    if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_DATA) {
         return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, req->length,
                                          req->remote_addr, uct_varuna_req_rkey(req),
                                          log, comp);
@@ -207,8 +173,8 @@ uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /* Post a fetching atomic that the functions that know mlx5 can make, with its log entry if
  * this lane needs any. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_req_post_atomic(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                           uct_varuna_req_type_t type)
+uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type)
 {
     uct_varuna_mlx5_cas_t cas;
     uct_varuna_mlx5_log_t log;
@@ -253,7 +219,7 @@ uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     uct_completion_t *comp;
     ucs_status_t status;
 
-    if (type != UCT_VARUNA_REQ_PUT_SHORT) {
+    if (uct_varuna_req_infos[type].place != UCT_VARUNA_REQ_IN_DATA) {
         signal |= (req->length > UCT_VARUNA_MAX_SILENT);
     }
 
@@ -270,39 +236,47 @@ uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     return status;
 }
 
-/* Post a request without a log entry */
+/* Post a read or a message, which has no log entry */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                            uct_varuna_req_type_t type, int signal)
 {
-    int is_read = uct_varuna_req_is_read(type);
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
     uct_completion_t *comp;
-    ucs_status_t status;
+    ucs_status_t status = UCS_ERR_UNSUPPORTED;
 
-    comp = uct_varuna_req_lane_comp(ep, req, signal || is_read);
-    if (type == UCT_VARUNA_REQ_AM_SHORT) {
+    comp = uct_varuna_req_lane_comp(ep, req, signal || uct_varuna_req_is_read(type));
+    switch (uct_varuna_req_infos[type].place) {
+    case UCT_VARUNA_REQ_IN_DATA:
         status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           req->am.hdr.u64, req->data, req->length,
                                           comp);
-    } else if (type == UCT_VARUNA_REQ_AM_BCOPY) {
+        break;
+    case UCT_VARUNA_REQ_IN_BCOPY:
         uct_varuna_req_fill_bcopy(req, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           &req->am.hdr, sizeof(req->am.hdr), iov, 1,
                                           comp);
-    } else if (type == UCT_VARUNA_REQ_GET_BCOPY) {
-        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, req->length, req->remote_addr,
-                                           uct_varuna_req_rkey(req), comp);
-    } else {
+        break;
+    case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
         uct_varuna_req_fill_iov(req, iov);
-        status = is_read ?
-                 uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, req->iovcnt, req->length,
-                                           req->remote_addr,
-                                           uct_varuna_req_rkey(req), comp) :
-                 uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+        status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           uct_varuna_req_am_header(req),
-                                          req->header_length, iov,
-                                          req->iovcnt, comp);
+                                          req->header_length, iov, req->iovcnt, comp);
+        break;
+    case UCT_VARUNA_REQ_NOWHERE:
+        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, req->length,
+                                           req->remote_addr, uct_varuna_req_rkey(req),
+                                           comp);
+        break;
+    case UCT_VARUNA_REQ_IN_IOV:
+        uct_varuna_req_fill_iov(req, iov);
+        status = uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, req->iovcnt, req->length,
+                                           req->remote_addr, uct_varuna_req_rkey(req),
+                                           comp);
+        break;
+    case UCT_VARUNA_REQ_OPERANDS:
+        break;
     }
 
     if (ucs_likely(status == UCS_OK)) {
@@ -318,22 +292,18 @@ static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                        uct_varuna_req_type_t type, int signal)
 {
-    switch (type) {
-    case UCT_VARUNA_REQ_PUT_SHORT:
-    case UCT_VARUNA_REQ_PUT_ZCOPY:
+    switch (uct_varuna_req_infos[type].rc) {
+    case UCT_VARUNA_REQ_AS_WRITE:
         return uct_varuna_req_post_write(ep, req, type, signal);
-    case UCT_VARUNA_REQ_GET_BCOPY:
-    case UCT_VARUNA_REQ_GET_ZCOPY:
-    case UCT_VARUNA_REQ_AM_SHORT:
-    case UCT_VARUNA_REQ_AM_BCOPY:
-    case UCT_VARUNA_REQ_AM_ZCOPY:
+    case UCT_VARUNA_REQ_AS_ATOMIC:
+        return uct_varuna_req_post_cas(ep, req, type);
+    case UCT_VARUNA_REQ_AS_SINGLE:
         return uct_varuna_req_post_single(ep, req, type, signal);
-    case UCT_VARUNA_REQ_ATOMIC_FETCH:
-    case UCT_VARUNA_REQ_CSWAP:
-        return uct_varuna_req_post_atomic(ep, req, type);
-    default:
-        return UCS_ERR_UNSUPPORTED;
+    case UCT_VARUNA_REQ_BY_UCX:
+        break;
     }
+
+    return UCS_ERR_UNSUPPORTED;
 }
 
 #endif

@@ -113,8 +113,6 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull(uct_varuna_ring_t *ring)
 
 /* --- The saved request --- */
 
-/* The saved request: facts by type, and its buffers. */
-
 /* A registered packing buffer. */
 typedef struct uct_varuna_bcopy {
     uct_mem_h                  memh;
@@ -126,55 +124,99 @@ typedef struct uct_varuna_bcopy {
 /* Where a request keeps its data, which decides how many bytes it takes in the ring. */
 typedef enum {
     UCT_VARUNA_REQ_IN_DATA,     /* A copy in data */
-    UCT_VARUNA_REQ_IN_IOV,      /* The user's buffers */
+    UCT_VARUNA_REQ_IN_IOV,      /* The user's buffers, or a packing buffer */
     UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER, /* ... after a header, which the ring contains */
-    UCT_VARUNA_REQ_ELSEWHERE,   /* In a packing buffer, or nowhere */
+    UCT_VARUNA_REQ_IN_BCOPY,    /* In a packing buffer alone */
+    UCT_VARUNA_REQ_NOWHERE,
     UCT_VARUNA_REQ_OPERANDS     /* Of an atomic, in data */
 } uct_varuna_req_place_t;
 
-/* All that depends on the type of a request, except for the function of UCX that posts it
- * (varuna_post.c). */
+/* Who posts it on RC, see varuna_post.inl. */
+typedef enum {
+    UCT_VARUNA_REQ_BY_UCX,      /* The row's function post, as on all other lanes */
+    UCT_VARUNA_REQ_AS_WRITE,    /* We do, with its log entry */
+    UCT_VARUNA_REQ_AS_ATOMIC,   /* The same, if the NIC has a short form of it */
+    UCT_VARUNA_REQ_AS_SINGLE    /* We do, without a log entry */
+} uct_varuna_req_rc_t;
+
+/* All that depends on the type of a request */
 typedef struct uct_varuna_req_info {
-    uct_varuna_req_type_t      type;
     const char                 *name;
-    uct_varuna_op_kind_t       kind;    /* For the plan */
+    ucs_status_t               (*post)(uct_varuna_req_t *req, uct_completion_t *comp);
+                                        /* By UCX; NULL: it never comes to a lane */
+    uct_varuna_req_type_t      type;
+    uct_varuna_op_kind_t       kind;    /* Read, write, ...: what the verdict on it
+                                           depends on, and how it is compared */
     uct_varuna_req_place_t     place;
-    uint8_t                    logged;  /* A log write follows it */
-    uint8_t                    silent;  /* Its inner call takes no completion */
-    uint8_t                    has_answer; /* The NIC writes into memory of ours */
+    uct_varuna_req_rc_t        rc;
+    unsigned                   logged     : 1; /* A log write follows it */
+    unsigned                   silent     : 1; /* Its inner call takes no completion */
+    unsigned                   has_answer : 1; /* The NIC writes into memory of ours */
+    unsigned                   unpacks    : 1; /* ... which goes to a callback */
+    unsigned                   special    : 1; /* UCT_VARUNA_REQ_FLAG_SPECIAL */
+    unsigned                   one_packet : 1; /* However long its data is */
+    unsigned                   user_key   : 1; /* Its keys are of the user's region */
+    unsigned                   wires_up   : 1; /* It is taken while the endpoint opens,
+                                                  also if nobody waits for it */
 } uct_varuna_req_info_t;
 
-/* Here, so that the compiler knows the facts of a type that it knows */
+/* The functions of UCX that post a request, for the rows */
+ucs_status_t uct_varuna_req_post_put_short(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_get_bcopy(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_get_zcopy(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_am_short(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_am_bcopy(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_atomic(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_fetch(uct_varuna_req_t *req, uct_completion_t *comp);
+ucs_status_t uct_varuna_req_post_cswap(uct_varuna_req_t *req, uct_completion_t *comp);
+
+/* In the order of the types. Here, so that the compiler knows the facts of a type that it
+ * knows */
 static const uct_varuna_req_info_t uct_varuna_req_infos[] = {
-    {UCT_VARUNA_REQ_PUT_SHORT, "put_short", UCT_VARUNA_OP_PUT,
-     UCT_VARUNA_REQ_IN_DATA, .logged = 1, .silent = 1},
-    {UCT_VARUNA_REQ_PUT_ZCOPY, "put_zcopy", UCT_VARUNA_OP_PUT,
-     UCT_VARUNA_REQ_IN_IOV, .logged = 1},
-    {UCT_VARUNA_REQ_GET_BCOPY, "get_bcopy", UCT_VARUNA_OP_GET,
-     UCT_VARUNA_REQ_ELSEWHERE, .has_answer = 1},
-    {UCT_VARUNA_REQ_GET_ZCOPY, "get_zcopy", UCT_VARUNA_OP_GET,
-     UCT_VARUNA_REQ_IN_IOV, .has_answer = 1},
-    {UCT_VARUNA_REQ_AM_SHORT, "am_short", UCT_VARUNA_OP_AM,
-     UCT_VARUNA_REQ_IN_DATA, .silent = 1},
-    {UCT_VARUNA_REQ_AM_BCOPY, "am_bcopy", UCT_VARUNA_OP_AM,
-     UCT_VARUNA_REQ_ELSEWHERE},
-    {UCT_VARUNA_REQ_AM_ZCOPY, "am_zcopy", UCT_VARUNA_OP_AM,
-     UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER},
-    {UCT_VARUNA_REQ_ATOMIC_POST, "atomic_post", UCT_VARUNA_OP_ATOMIC,
-     UCT_VARUNA_REQ_OPERANDS, .logged = 1, .silent = 1},
-    {UCT_VARUNA_REQ_ATOMIC_FETCH, "atomic_fetch", UCT_VARUNA_OP_ATOMIC,
-     UCT_VARUNA_REQ_OPERANDS, .logged = 1, .has_answer = 1},
-    {UCT_VARUNA_REQ_CSWAP, "cswap", UCT_VARUNA_OP_ATOMIC,
-     UCT_VARUNA_REQ_OPERANDS, .logged = 1, .has_answer = 1},
+    {"put_short", uct_varuna_req_post_put_short, UCT_VARUNA_REQ_PUT_SHORT,
+     UCT_VARUNA_OP_PUT, UCT_VARUNA_REQ_IN_DATA, UCT_VARUNA_REQ_AS_WRITE,
+     .logged = 1, .silent = 1, .one_packet = 1, .user_key = 1},
+    {"put_zcopy", uct_varuna_req_post_put_zcopy, UCT_VARUNA_REQ_PUT_ZCOPY,
+     UCT_VARUNA_OP_PUT, UCT_VARUNA_REQ_IN_IOV, UCT_VARUNA_REQ_AS_WRITE,
+     .logged = 1, .user_key = 1},
+    {"get_bcopy", uct_varuna_req_post_get_bcopy, UCT_VARUNA_REQ_GET_BCOPY,
+     UCT_VARUNA_OP_GET, UCT_VARUNA_REQ_NOWHERE, UCT_VARUNA_REQ_AS_SINGLE,
+     .has_answer = 1, .unpacks = 1, .user_key = 1},
+    {"get_zcopy", uct_varuna_req_post_get_zcopy, UCT_VARUNA_REQ_GET_ZCOPY,
+     UCT_VARUNA_OP_GET, UCT_VARUNA_REQ_IN_IOV, UCT_VARUNA_REQ_AS_SINGLE,
+     .has_answer = 1, .user_key = 1},
+    {"am_short", uct_varuna_req_post_am_short, UCT_VARUNA_REQ_AM_SHORT,
+     UCT_VARUNA_OP_AM, UCT_VARUNA_REQ_IN_DATA, UCT_VARUNA_REQ_AS_SINGLE,
+     .silent = 1, .one_packet = 1},
+    {"am_bcopy", uct_varuna_req_post_am_bcopy, UCT_VARUNA_REQ_AM_BCOPY,
+     UCT_VARUNA_OP_AM, UCT_VARUNA_REQ_IN_BCOPY, UCT_VARUNA_REQ_AS_SINGLE,
+     .wires_up = 1},
+    {"am_zcopy", uct_varuna_req_post_am_zcopy, UCT_VARUNA_REQ_AM_ZCOPY,
+     UCT_VARUNA_OP_AM, UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER, UCT_VARUNA_REQ_AS_SINGLE},
+    {"atomic_post", uct_varuna_req_post_atomic, UCT_VARUNA_REQ_ATOMIC_POST,
+     UCT_VARUNA_OP_ATOMIC, UCT_VARUNA_REQ_OPERANDS, UCT_VARUNA_REQ_BY_UCX,
+     .logged = 1, .silent = 1, .one_packet = 1, .user_key = 1},
+    {"atomic_fetch", uct_varuna_req_post_fetch, UCT_VARUNA_REQ_ATOMIC_FETCH,
+     UCT_VARUNA_OP_ATOMIC, UCT_VARUNA_REQ_OPERANDS, UCT_VARUNA_REQ_AS_ATOMIC,
+     .logged = 1, .has_answer = 1, .special = 1, .one_packet = 1, .user_key = 1},
+    {"cswap", uct_varuna_req_post_cswap, UCT_VARUNA_REQ_CSWAP,
+     UCT_VARUNA_OP_ATOMIC, UCT_VARUNA_REQ_OPERANDS, UCT_VARUNA_REQ_AS_ATOMIC,
+     .logged = 1, .has_answer = 1, .special = 1, .one_packet = 1, .user_key = 1},
     /* It may become a read */
-    {UCT_VARUNA_REQ_FLUSH, "flush", UCT_VARUNA_OP_FLUSH,
-     UCT_VARUNA_REQ_ELSEWHERE, .silent = 1},
-    {UCT_VARUNA_REQ_AMO_BODY, "amo_body", UCT_VARUNA_OP_STEP,
-     UCT_VARUNA_REQ_OPERANDS, .silent = 1},
-    {UCT_VARUNA_REQ_AMO_CAS, "amo_cas", UCT_VARUNA_OP_STEP,
-     UCT_VARUNA_REQ_OPERANDS, .has_answer = 1},
-    {UCT_VARUNA_REQ_AMO_OCCUPY, "amo_occupy", UCT_VARUNA_OP_STEP,
-     UCT_VARUNA_REQ_OPERANDS, .has_answer = 1}
+    {"flush", NULL, UCT_VARUNA_REQ_FLUSH,
+     UCT_VARUNA_OP_FLUSH, UCT_VARUNA_REQ_NOWHERE, UCT_VARUNA_REQ_BY_UCX,
+     .silent = 1, .one_packet = 1},
+    {"amo_body", uct_varuna_req_post_put_short, UCT_VARUNA_REQ_AMO_BODY,
+     UCT_VARUNA_OP_STEP, UCT_VARUNA_REQ_OPERANDS, UCT_VARUNA_REQ_BY_UCX,
+     .silent = 1, .special = 1, .one_packet = 1},
+    {"amo_cas", uct_varuna_req_post_cswap, UCT_VARUNA_REQ_AMO_CAS,
+     UCT_VARUNA_OP_STEP, UCT_VARUNA_REQ_OPERANDS, UCT_VARUNA_REQ_BY_UCX,
+     .has_answer = 1, .special = 1, .one_packet = 1},
+    {"amo_occupy", uct_varuna_req_post_cswap, UCT_VARUNA_REQ_AMO_OCCUPY,
+     UCT_VARUNA_OP_STEP, UCT_VARUNA_REQ_OPERANDS, UCT_VARUNA_REQ_BY_UCX,
+     .has_answer = 1, .special = 1, .one_packet = 1}
 };
 
 /* A row is missing otherwise */
@@ -224,13 +266,14 @@ uct_varuna_req_size(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
     case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
         return ucs_offsetof(uct_varuna_req_t, iov) +
                (req->iovcnt * sizeof(req->iov[0])) + req->header_length;
-    case UCT_VARUNA_REQ_ELSEWHERE:
+    case UCT_VARUNA_REQ_IN_BCOPY:
+    case UCT_VARUNA_REQ_NOWHERE:
         return ucs_offsetof(uct_varuna_req_t, data);
     case UCT_VARUNA_REQ_OPERANDS:
-        break;
+        return ucs_offsetof(uct_varuna_req_t, data) + UCT_VARUNA_MAX_ATOMIC_DATA;
     }
 
-    return ucs_offsetof(uct_varuna_req_t, data) + UCT_VARUNA_MAX_ATOMIC_DATA;
+    ucs_fatal("a request of type %d is in no place", type);
 }
 
 /** @return The header of an AM_ZCOPY: ours, then the user's. Its iovs are there. */
@@ -238,6 +281,44 @@ static inline uint8_t *uct_varuna_req_am_header(uct_varuna_req_t *req)
 {
     return (uint8_t*)&req->iov[req->iovcnt];
 }
+
+static UCS_F_ALWAYS_INLINE uct_rkey_t
+uct_varuna_req_rkey(const uct_varuna_req_t *req)
+{
+    return req->keys[req->ep->hot.far_nic];
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
+{
+    unsigned nic = req->ep->hot.nic;
+    unsigned i;
+
+    for (i = 0; i < req->iovcnt; ++i) {
+        iov[i]      = req->iov[i];
+        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
+    }
+}
+
+/* The packed data of a message */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
+{
+    const uct_varuna_bcopy_t *bcopy = req->bcopy;
+
+    iov->buffer = (void*)(bcopy + 1);
+    iov->length = req->length;
+    iov->memh   = uct_varuna_mem_inner(bcopy->memh, req->ep->hot.nic);
+    iov->stride = 0;
+    iov->count  = 1;
+}
+
+/** The callback of reads. The data of a read whose endpoint is gone is dropped: the read
+ *  was canceled. */
+void uct_varuna_req_unpack(void *arg, const void *data, size_t length);
+
+/** Of a read whose endpoint is gone. */
+void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length);
 
 /** Release what the request holds. */
 static inline void uct_varuna_req_release(uct_varuna_req_t *req)

@@ -219,6 +219,9 @@ UCS_TEST_F(test_varuna_ring, rows_of_types) {
     for (unsigned i = 0; i < UCT_VARUNA_REQ_LAST; ++i) {
         EXPECT_EQ(i, (unsigned)uct_varuna_req_infos[i].type);
         ASSERT_TRUE(uct_varuna_req_infos[i].name != NULL);
+        EXPECT_EQ(uct_varuna_req_infos[i].kind != UCT_VARUNA_OP_FLUSH,
+                  uct_varuna_req_infos[i].post != NULL)
+                << uct_varuna_req_infos[i].name << ": a marker, and nothing else, is not posted";
         EXPECT_FALSE(uct_varuna_req_infos[i].silent && uct_varuna_req_infos[i].has_answer)
                 << uct_varuna_req_infos[i].name << ": its answer would have no completion";
     }

@@ -612,8 +612,7 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
         uct_varuna_amo_set_ready(amo);
     }
 
-    return (args->type == UCT_VARUNA_REQ_ATOMIC_POST) ? UCS_OK :
-           UCS_INPROGRESS;
+    return uct_varuna_req_infos[args->type].has_answer ? UCS_INPROGRESS : UCS_OK;
 }
 
 void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)

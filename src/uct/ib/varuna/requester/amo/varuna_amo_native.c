@@ -18,6 +18,7 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
 {
     uct_varuna_iface_t *iface   = uct_varuna_ep_iface(ep);
     uct_varuna_req_type_t type  = (uct_varuna_req_type_t)args->type;
+    ucs_status_t status;
     uct_varuna_req_t *req;
 
     req = uct_varuna_req_get(iface, ep, type, args->comp);
@@ -28,16 +29,14 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
     uct_varuna_req_set_remote(req, args->remote_addr, args->rkey);
     req->flags          |= (args->width == sizeof(uint64_t)) ?
                            UCT_VARUNA_REQ_FLAG_64 : 0;
-    req->flags          |= (type == UCT_VARUNA_REQ_ATOMIC_POST) ? 0 :
-                           UCT_VARUNA_REQ_FLAG_SPECIAL;
     req->opcode          = args->op;
     req->length          = args->width;
     req->atomic.compare  = args->compare;
     req->atomic.value    = args->value;
     req->atomic.result   = args->result;
-    return (type == UCT_VARUNA_REQ_ATOMIC_POST) ?
-           uct_varuna_req_start(iface, ep, req, req->type) :
-           uct_varuna_req_start_inprogress(iface, ep, req, req->type);
+    status               = uct_varuna_req_start(iface, ep, req, type);
+    return (uct_varuna_req_infos[type].has_answer && (status == UCS_OK)) ?
+           UCS_INPROGRESS : status;
 }
 
 ucs_status_t uct_varuna_amo_native_executed(uct_varuna_ep_t *ep,
