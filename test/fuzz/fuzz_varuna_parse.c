@@ -5,12 +5,11 @@
  * evidence of an incarnation (its log ring, its PSN).
  */
 #include "fuzz.h"
+#include "fuzz_msg.h"
 #include "config.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
-#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
-#include <uct/ib/varuna/core/varuna_uid.h>
 
 #define PARSE_MAX_OPS 80
 
@@ -71,8 +70,6 @@ static size_t arena_size(const uct_varuna_ctl_open_rep_t *rep)
     return (pos - begin) + (rep->num_slots * sizeof(uint64_t));
 }
 
-/* As the control plane does: read a message that passes the check according to its
- * type */
 /* Of the version before */
 static void check_ctl_old(const uint8_t *data, size_t size)
 {
@@ -88,6 +85,24 @@ static void check_ctl_old(const uint8_t *data, size_t size)
     }
 }
 
+/* A body is as long as the members of its fixed part say. Of OPEN_REP and ATOMIC_REQ not all
+ * is in the row, see check_ctl() */
+static void check_length(unsigned type, const uint8_t *body, size_t length)
+{
+    const uct_varuna_msg_info_t *info = uct_varuna_msg_info(type);
+    uint64_t end                      = info->size;
+    unsigned i;
+
+    FUZZ_CHECK(length >= end);
+    for (i = 0; (i < UCT_VARUNA_MSG_MAX_FIELDS) && (info->fields[i].size > 0); ++i) {
+        end += info->fields[i].unit * uct_varuna_msg_value(&info->fields[i], body);
+    }
+    FUZZ_CHECK((length == end) || (type == UCT_VARUNA_CTL_OPEN_REP) ||
+               (type == UCT_VARUNA_CTL_ATOMIC_REQ));
+}
+
+/* As the control plane does: read a message that passes the check according to its
+ * type */
 static void check_ctl(const uint8_t *data, size_t size)
 {
     const uct_varuna_ctl_hdr_t *hdr = (const void*)data;
@@ -95,7 +110,7 @@ static void check_ctl(const uint8_t *data, size_t size)
     const char *reason              = NULL;
     const uct_varuna_ctl_open_req_t *req;
     const uct_varuna_ctl_open_rep_t *rep;
-    const uct_varuna_ctl_connect_t *con;
+    const uct_varuna_ctl_atomic_req_t *atomics;
     uct_varuna_parsed_addr_t from;
 
     if (uct_varuna_parse_ctl(data, size, &reason) != UCS_OK) {
@@ -118,10 +133,10 @@ static void check_ctl(const uint8_t *data, size_t size)
         FUZZ_CHECK(!uct_varuna_ctl_has_from(hdr->type));
     }
 
+    check_length(hdr->type, body, size - sizeof(*hdr));
     switch (hdr->type) {
     case UCT_VARUNA_CTL_OPEN_REQ:
         req = (const void*)body;
-        FUZZ_CHECK(sizeof(*hdr) + sizeof(*req) + req->addr_len == size);
         check_addr(NULL, (const uint8_t*)(req + 1), req->addr_len,
                    req->addr_len);
         break;
@@ -132,18 +147,10 @@ static void check_ctl(const uint8_t *data, size_t size)
         check_addr(NULL, (const uint8_t*)(rep + 1) + rep->rkey_len,
                    rep->addr_len, rep->addr_len);
         break;
-    case UCT_VARUNA_CTL_CONNECT_REQ:
-    case UCT_VARUNA_CTL_CONNECT_REP:
-        con = (const void*)body;
-        FUZZ_CHECK(sizeof(*hdr) + sizeof(*con) + con->device_len +
-                   con->ep_len == size);
-        break;
-    case UCT_VARUNA_CTL_FENCE_REQ:
-        FUZZ_CHECK(sizeof(*hdr) + sizeof(uct_varuna_ctl_fence_req_t) == size);
-        break;
-    case UCT_VARUNA_CTL_FENCE_REP:
-        FUZZ_CHECK(sizeof(*hdr) + sizeof(uct_varuna_ctl_fence_rep_t) +
-                   UCT_VARUNA_LOG_SIZE * sizeof(uint64_t) == size);
+    case UCT_VARUNA_CTL_ATOMIC_REQ:
+        atomics = (const void*)body;
+        FUZZ_CHECK(sizeof(*hdr) + sizeof(*atomics) +
+                   (atomics->count * sizeof(uct_varuna_ctl_atomic_op_t)) == size);
         break;
     default:
         break;
@@ -334,98 +341,50 @@ static void seed_addrs(seed_add_t add)
               seed_short_addr(data + 1 + UCT_VARUNA_DEVICE_ADDR_MAX));
 }
 
-/* Messages whose bodies have a fixed length */
-static void seed_plain_ctl(seed_add_t add)
+static uint64_t seed_next(void *arg)
 {
-    struct {
-        uct_varuna_ctl_fence_rep_t rep;
-        uint64_t                   log[UCT_VARUNA_LOG_SIZE];
-    } UCS_S_PACKED fence_rep         = { .rep.log_size = UCT_VARUNA_LOG_SIZE };
-    uct_varuna_ctl_fence_req_t fence = { .newest = 3 };
-    uct_varuna_ctl_reject_t reject   = { .status = UCS_ERR_NO_ELEM };
-    uct_varuna_ctl_pong_t pong       = { .beat = 1 };
+    uint64_t *state = arg;
 
-    seed_ctl(add, UCT_VARUNA_CTL_FENCE_REQ, &fence, sizeof(fence));
-    seed_ctl(add, UCT_VARUNA_CTL_FENCE_REP, &fence_rep, sizeof(fence_rep));
-    seed_ctl(add, UCT_VARUNA_CTL_CLOSE, NULL, 0);
-    seed_ctl(add, UCT_VARUNA_CTL_CLOSE_REP, NULL, 0);
-    seed_ctl(add, UCT_VARUNA_CTL_REJECT, &reject, sizeof(reject));
-    seed_ctl(add, UCT_VARUNA_CTL_PING, NULL, 0);
-    seed_ctl(add, UCT_VARUNA_CTL_PONG, &pong, sizeof(pong));
-    seed_ctl(add, UCT_VARUNA_CTL_PORTS, &pong.ports, sizeof(pong.ports));
-    seed_ctl(add, UCT_VARUNA_CTL_LINKS_REQ, NULL, 0);
+    *state = (*state * 6364136223846793005ul) + 1442695040888963407ul;
+    return *state >> 32;
 }
 
-static void seed_atomic_ctl(seed_add_t add)
+/* Messages of all types */
+static void seed_ctls(seed_add_t add)
 {
-    struct {
-        uct_varuna_ctl_atomic_req_t req;
-        uct_varuna_ctl_atomic_op_t  ops[2];
-    } UCS_S_PACKED req                = {
-        .req = { .first = 5, .acked = 4, .count = 2 },
-        .ops = { { .addr = 0x1000, .width = 8 }, { .addr = 0x1004, .width = 4 } }
-    };
-    struct {
-        uct_varuna_ctl_atomic_rep_t    rep;
-        uct_varuna_ctl_atomic_result_t results[2];
-    } UCS_S_PACKED rep                = { .rep = { .first = 5, .count = 2 } };
-    uct_varuna_ctl_proxy_req_t access = { .seq = 1, .addr = 0x1000,
-                                          .width = 8 };
-    uct_varuna_ctl_proxy_rep_t result = { .seq = 1, .home_epoch = 1 };
+    uint64_t state = 1;
+    uint8_t body[FUZZ_MSG_MAX_BODY];
+    unsigned type, i;
+    size_t length;
 
-    seed_ctl(add, UCT_VARUNA_CTL_PROXY_REQ, &access, sizeof(access));
-    seed_ctl(add, UCT_VARUNA_CTL_PROXY_REP, &result, sizeof(result));
-    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REQ, &req, sizeof(req));
-    seed_ctl(add, UCT_VARUNA_CTL_ATOMIC_REP, &rep, sizeof(rep));
+    for (type = 0; type < UCT_VARUNA_CTL_LAST; ++type) {
+        for (i = 0; (i < 4) && (uct_varuna_msg_info(type) != NULL); ++i) {
+            FUZZ_CHECK(fuzz_msg_make(type, seed_next, &state, body, &length) == 0);
+            seed_ctl(add, type, body, length);
+        }
+    }
 }
 
-/* Messages with addresses */
+/* Messages with an address that is right */
 static void seed_addr_ctl(seed_add_t add)
 {
-    uint8_t body[256]                 = { 0 };
-    uct_varuna_ctl_connect_t *con     = (void*)body;
-    uct_varuna_ctl_open_req_t *req    = (void*)body;
-    uct_varuna_ctl_links_t *links     = (void*)body;
-
-    con->device_len = 3;
-    con->ep_len     = 7;
-    seed_ctl(add, UCT_VARUNA_CTL_CONNECT_REQ, body, sizeof(*con) + 10);
-    memset(body, 0, sizeof(body));
-    req->addr_len   = seed_addr((uint8_t*)(req + 1));
-    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REQ, body, sizeof(*req) + req->addr_len);
-    memset(body, 0, sizeof(body));
-    links->addr_len = seed_addr((uint8_t*)(links + 1));
-    seed_ctl(add, UCT_VARUNA_CTL_LINKS_REP, body, sizeof(*links) + links->addr_len);
-}
-
-/* OPEN_REP without an arena, and with one */
-static void seed_open_rep(seed_add_t add)
-{
     uint8_t body[256]              = { 0 };
+    uct_varuna_ctl_open_req_t *req = (void*)body;
     uct_varuna_ctl_open_rep_t *rep = (void*)body;
     uct_varuna_packed_rkey_t *rkey = (void*)(rep + 1);
-    size_t length;
-    unsigned i;
 
-    rep->log_addr    = 0x1000;
-    rep->log_size    = UCT_VARUNA_LOG_SIZE;
-    rep->log_count   = UCT_VARUNA_LOG_COUNT;
-    rkey->num_keys   = 1;
-    rkey->key_size   = 8;
-    rep->rkey_len    = sizeof(*rkey) + 8;
-    rep->addr_len    = seed_addr((uint8_t*)(rkey + 1) + 8);
-    length           = sizeof(*rep) + rep->rkey_len + rep->addr_len;
-    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
-    rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
-    rep->slots_addr  = 0x2000;
-    rep->marks_addr  = 0x3000;
-    rep->num_slots   = 2;
-    for (i = 0; i < 3; ++i) {
-        memcpy(body + length, rkey, rep->rkey_len);
-        length += rep->rkey_len;
-    }
-    length += 2 * sizeof(uint64_t);
-    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body, length);
+    req->addr_len  = seed_addr((uint8_t*)(req + 1));
+    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REQ, body, sizeof(*req) + req->addr_len);
+    memset(body, 0, sizeof(body));
+    rep->log_addr  = 0x1000;
+    rep->log_size  = UCT_VARUNA_LOG_SIZE;
+    rep->log_count = UCT_VARUNA_LOG_COUNT;
+    rkey->num_keys = 1;
+    rkey->key_size = 8;
+    rep->rkey_len  = sizeof(*rkey) + 8;
+    rep->addr_len  = seed_addr((uint8_t*)(rkey + 1) + 8);
+    seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body,
+             sizeof(*rep) + rep->rkey_len + rep->addr_len);
 }
 
 /* Ten puts, of which some are in the log */
@@ -452,9 +411,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
 {
     seed_old_ping(add);
     seed_addrs(add);
-    seed_plain_ctl(add);
-    seed_atomic_ctl(add);
+    seed_ctls(add);
     seed_addr_ctl(add);
-    seed_open_rep(add);
     seed_plan(add);
 }

@@ -282,4 +282,33 @@ test_wrong_invariants_are_found() {
     fails 1 'no model leaves out NO_SUCH' check_invariants wrong.md
 }
 
+# messages FILE: prints "NAME ANSWER" of the rows of varuna_msg.c that answer nothing
+messages() {
+    sed -nE 's/^ +\.name += "(.*)",?$/name \1/p; s/^ +\.answer += UCT_VARUNA_CTL_(.*[A-Z]),?$/answer \1/p' "$1" |
+        awk '$1 == "name" { names[++count] = $2; answer[$2] = "-" }
+             $1 == "answer" { answer[names[count]] = $2; answers[$2] = 1 }
+             END { for (i = 1; i <= count; ++i)
+                       if (!(names[i] in answers)) print names[i], answer[names[i]] }' | sort
+}
+
+# check_messages FILE DOCUMENT: compares the rows with the document's table
+check_messages() {
+    messages "$1" >rows
+    [ -s rows ] || fail "$1 has no rows"
+    sed -n '/^| Message  *| Answer /,/^$/p' "$2" | tr -d '|`' |
+        awk 'NR > 2 && NF { print $1, $2 }' | sort | diff rows - >wrong ||
+        fail "the table of $2 is not as $1 says: $(cat wrong)"
+}
+
+test_control_messages() {
+    check_messages "$top/src/uct/ib/varuna/core/varuna_msg.c" "$top/docs/ARCHITECTURE.md"
+}
+
+test_missing_message_is_found() {
+    grep -v '^| `PORTS`' "$top/docs/ARCHITECTURE.md" >document
+    fails 1 '< PORTS -' check_messages "$top/src/uct/ib/varuna/core/varuna_msg.c" document
+    sed 's/`PONG`  /`PING_REP`/' "$top/docs/ARCHITECTURE.md" >document
+    fails 1 '< PING PONG' check_messages "$top/src/uct/ib/varuna/core/varuna_msg.c" document
+}
+
 run_tests

@@ -13,9 +13,8 @@
 
 /* --- Requests --- */
 
-static void ft_ctl_begin_vqp(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer,
-                             unsigned type, const ft_ctl_vqp_t *vqp,
-                             uint32_t epoch, ft_ctl_msg_t *msg)
+void ft_ctl_begin_vqp(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned type,
+                      const ft_ctl_vqp_t *vqp, uint32_t epoch, ft_ctl_msg_t *msg)
 {
     ft_ctl_begin(ctl, peer, type, msg);
     ft_ctl_hdr(msg)->vqp     = vqp->id;

@@ -34,6 +34,10 @@ typedef struct {
     uint8_t  ep[FT_ADDR_MAX];
 } ft_ctl_rc_t;
 
+/** As ft_ctl_begin(), about a vQP. */
+void ft_ctl_begin_vqp(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned type,
+                      const ft_ctl_vqp_t *vqp, uint32_t epoch, ft_ctl_msg_t *msg);
+
 /* Complete requests, ready to be sent */
 
 void ft_ctl_open_req(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,

@@ -6,7 +6,7 @@
  */
 #include "ft_fuzz.h"
 
-#include <uct/ib/varuna/core/varuna_msg.h>
+#include "../../fuzz/fuzz_msg.h"
 
 #include <ucs/sys/math.h>
 #include <string.h>
@@ -126,6 +126,39 @@ static int ft_make_data(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
     return 1;
 }
 
+static uint64_t ft_make_next(void *rng)
+{
+    return ft_rng_next(rng);
+}
+
+/* The body of a message of any type, made by its row */
+static size_t ft_make_body(ft_rng_t *rng, unsigned type, uint8_t *body)
+{
+    size_t length;
+
+    if (fuzz_msg_make(type, ft_make_next, rng, body, &length) != 0) {
+        ft_die("no valid %s was made", uct_varuna_ctl_type_name(type));
+    }
+
+    return length;
+}
+
+/* Of any type */
+static int ft_make_any(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
+{
+    ft_ctl_vqp_t *vqp = ft_make_vqp(fuzz, rng);
+    unsigned type     = ft_rng_below(rng, UCT_VARUNA_CTL_LAST);
+    uint8_t body[FUZZ_MSG_MAX_BODY];
+
+    if (uct_varuna_msg_info(type) == NULL) {
+        return 0;
+    }
+
+    ft_ctl_begin_vqp(&fuzz->ctl, &fuzz->victim, type, vqp, vqp->epoch, &shot->msg);
+    ft_ctl_append(&shot->msg, body, ft_make_body(rng, type, body));
+    ft_ctl_end(&fuzz->ctl, shot->link, &shot->msg);
+    return 1;
+}
 
 /* --- As a responder --- */
 
@@ -183,6 +216,17 @@ static void ft_make_atomic_rep(ft_fuzz_t *fuzz, ft_rng_t *rng,
                  UCT_VARUNA_CTL_ATOMIC_REP, &body, sizeof(body), &shot->msg);
 }
 
+/* Its body is made by its row, not by what we have */
+static void ft_make_other_rep(ft_fuzz_t *fuzz, ft_rng_t *rng,
+                              const uct_varuna_ctl_hdr_t *req, ft_shot_t *shot)
+{
+    unsigned type = uct_varuna_msg_info(req->type)->answer;
+    uint8_t body[FUZZ_MSG_MAX_BODY];
+
+    ft_ctl_reply(&fuzz->ctl, &fuzz->victim, shot->link, req, type, body,
+                 ft_make_body(rng, type, body), &shot->msg);
+}
+
 int ft_fuzz_make_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, const ft_shot_t *ask,
                         ft_shot_t *shot)
 {
@@ -217,7 +261,8 @@ int ft_fuzz_make_answer(ft_fuzz_t *fuzz, ft_rng_t *rng, const ft_shot_t *ask,
         ft_make_atomic_rep(fuzz, rng, req, shot);
         return 1;
     default:
-        return 0;
+        ft_make_other_rep(fuzz, rng, req, shot);
+        return 1;
     }
 }
 
@@ -268,6 +313,7 @@ int ft_fuzz_make(ft_fuzz_t *fuzz, ft_rng_t *rng, ft_shot_t *shot)
         {20, ft_make_open},   {12, ft_make_connect}, {12, ft_make_fence},
         {15, ft_make_atomics},  {6, ft_make_close},    {5, ft_make_ping},
         {20, ft_make_data},   {10, ft_make_replay},  {8, ft_make_late_answer},
+        {8, ft_make_any},
         {2, ft_make_garbage}
     };
     unsigned total = 0;
@@ -317,17 +363,9 @@ int ft_fuzz_learn(ft_fuzz_t *fuzz, const void *data, size_t length)
         ft_die("the victim sent a wrong message: %s", reason);
     }
 
-    switch (hdr->type) {
-    case UCT_VARUNA_CTL_OPEN_REP:
+    if (hdr->type == UCT_VARUNA_CTL_OPEN_REP) {
         ft_learn_opened(fuzz, data);
-        return 0;
-    case UCT_VARUNA_CTL_OPEN_REQ:
-    case UCT_VARUNA_CTL_CONNECT_REQ:
-    case UCT_VARUNA_CTL_FENCE_REQ:
-    case UCT_VARUNA_CTL_PING:
-    case UCT_VARUNA_CTL_ATOMIC_REQ:
-        return 1;
-    default:
-        return 0;
     }
+
+    return uct_varuna_msg_info(hdr->type)->answer != 0;
 }

@@ -15,54 +15,29 @@
 #include <stddef.h>
 #include <string.h>
 
-
-/*
- * Bodies. Each check gets the body as a cursor, takes the fixed part and returns how
- * many bytes must follow it; -1 if the fixed part is wrong.
- */
-
-static ssize_t uct_varuna_check_empty(uct_varuna_reader_t *body)
-{
-    (void)body;
-    return 0;
-}
-
-static ssize_t uct_varuna_check_open_req(uct_varuna_reader_t *body)
-{
-    const void *ptr;
-    uct_varuna_ctl_open_req_t req;
-
-    ptr = uct_varuna_reader_take(body, sizeof(req));
-    if (ptr == NULL) {
-        return -1;
-    }
-
-    memcpy(&req, ptr, sizeof(req));
-    return req.addr_len;
-}
+/* --- What the bounds of a body's members do not say --- */
 
 /* A key is unpacked without its length. @return that, 0 if it is not whole. */
-static size_t uct_varuna_take_rkey(uct_varuna_reader_t *body)
+static size_t uct_varuna_take_rkey(uct_varuna_reader_t *rest)
 {
     const void *ptr;
     size_t length;
 
-    ptr = uct_varuna_reader_take(body, sizeof(uct_varuna_packed_rkey_t));
+    ptr = uct_varuna_reader_take(rest, sizeof(uct_varuna_packed_rkey_t));
     if (ptr == NULL) {
         return 0;
     }
 
     length = uct_varuna_rkey_length(ptr);
-    return (uct_varuna_reader_take(body, length -
+    return (uct_varuna_reader_take(rest, length -
                                    sizeof(uct_varuna_packed_rkey_t)) == NULL) ?
            0 : length;
 }
 
 static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
 {
-    if ((rep->atomic_mode >= UCT_VARUNA_ATOMIC_LAST) ||
-        ((rep->home_nic >= UCT_VARUNA_MAX_LINKS) &&
-         (rep->home_nic != UCT_VARUNA_HOME_NONE))) {
+    if ((rep->home_nic >= UCT_VARUNA_MAX_LINKS) &&
+        (rep->home_nic != UCT_VARUNA_HOME_NONE)) {
         return 0;
     }
 
@@ -78,260 +53,266 @@ static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
            (rep->num_slots <= (rep->arena_slots - rep->first_slot));
 }
 
-static ssize_t uct_varuna_check_open_rep(uct_varuna_reader_t *body)
+static int uct_varuna_check_open_rep(const void *fixed, uct_varuna_reader_t *rest)
 {
-    const void *ptr;
-    uct_varuna_ctl_open_rep_t rep;
+    const uct_varuna_ctl_open_rep_t *rep = fixed;
 
-    ptr = uct_varuna_reader_take(body, sizeof(rep));
-    if (ptr == NULL) {
-        return -1;
+    if (!uct_varuna_check_open_arena(rep) ||
+        (uct_varuna_take_rkey(rest) != rep->rkey_len) ||
+        (uct_varuna_reader_take(rest, rep->addr_len) == NULL)) {
+        return 0;
     }
 
-    memcpy(&rep, ptr, sizeof(rep));
-    if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
-        (rep.log_count != UCT_VARUNA_LOG_COUNT) || (rep.log_addr == 0) ||
-        (rep.target >= UCT_VARUNA_TARGET_ID_MAX) || (rep.addr_len == 0) ||
-        !uct_varuna_check_open_arena(&rep) || (rep.rkey_len == 0) ||
-        (uct_varuna_take_rkey(body) != rep.rkey_len)) {
-        return -1;
-    }
-
-    if (rep.arena_slots == 0) {
-        return rep.addr_len;
-    }
-
-    if ((uct_varuna_reader_take(body, rep.addr_len) == NULL) ||
-        !uct_varuna_take_rkey(body) || !uct_varuna_take_rkey(body) ||
-        ((rep.num_slots > 0) && !uct_varuna_take_rkey(body))) {
-        return -1;
-    }
-
-    return rep.num_slots * sizeof(uint64_t);
+    return (rep->arena_slots == 0) ||
+           (uct_varuna_take_rkey(rest) && uct_varuna_take_rkey(rest) &&
+            ((rep->num_slots == 0) || uct_varuna_take_rkey(rest)) &&
+            (uct_varuna_reader_take(rest, rep->num_slots * sizeof(uint64_t)) != NULL));
 }
 
-static ssize_t uct_varuna_check_proxy_req(uct_varuna_reader_t *body)
+/* Whether an atomic can have this place */
+static int uct_varuna_check_word(uint64_t addr, unsigned width)
 {
-    const void *ptr;
-    uct_varuna_ctl_proxy_req_t req;
-
-    ptr = uct_varuna_reader_take(body, sizeof(req));
-    if (ptr == NULL) {
-        return -1;
-    }
-
-    memcpy(&req, ptr, sizeof(req));
-    return ((req.seq == 0) || ((req.width != 4) && (req.width != 8)) ||
-            (req.addr % req.width) || (req.slot >= UCT_VARUNA_SLOTS_MAX)) ?
-           -1 : 0;
+    return ((width == 4) || (width == 8)) && !(addr % width);
 }
 
-static ssize_t uct_varuna_check_proxy_rep(uct_varuna_reader_t *body)
+static int uct_varuna_check_proxy_req(const void *fixed, uct_varuna_reader_t *rest)
 {
-    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_proxy_rep_t)) ==
-            NULL) ? -1 : 0;
+    const uct_varuna_ctl_proxy_req_t *req = fixed;
+
+    return uct_varuna_check_word(req->addr, req->width);
 }
 
-static ssize_t uct_varuna_check_atomic_req(uct_varuna_reader_t *body)
+static int uct_varuna_check_atomic_req(const void *fixed, uct_varuna_reader_t *rest)
 {
-    uct_varuna_ctl_atomic_req_t req;
-    uct_varuna_ctl_atomic_op_t op;
-    const void *ptr;
+    const uct_varuna_ctl_atomic_req_t *req = fixed;
+    const uct_varuna_ctl_atomic_op_t *op;
     unsigned i;
 
-    ptr = uct_varuna_reader_take(body, sizeof(req));
-    if (ptr == NULL) {
-        return -1;
+    if (req->first < req->acked) {
+        return 0;
     }
 
-    memcpy(&req, ptr, sizeof(req));
-    if ((req.count == 0) || (req.count > UCT_VARUNA_AMO_WINDOW) ||
-        (req.acked == 0) || (req.first < req.acked)) {
-        return -1;
-    }
-
-    for (i = 0; i < req.count; ++i) {
-        ptr = uct_varuna_reader_take(body, sizeof(op));
-        if (ptr == NULL) {
-            return -1;
-        }
-
-        memcpy(&op, ptr, sizeof(op));
-        if (((op.width != 4) && (op.width != 8)) || (op.addr % op.width) ||
-            (op.op >= UCT_ATOMIC_OP_LAST)) {
-            return -1;
+    for (i = 0; i < req->count; ++i) {
+        op = uct_varuna_reader_take(rest, sizeof(*op));
+        if ((op == NULL) || !uct_varuna_check_word(op->addr, op->width) ||
+            (op->op >= UCT_ATOMIC_OP_LAST)) {
+            return 0;
         }
     }
 
-    return 0;
+    return 1;
 }
 
-static ssize_t uct_varuna_check_atomic_rep(uct_varuna_reader_t *body)
+/* Only answers report a failure, without addresses */
+static int uct_varuna_check_connect_rep(const void *fixed, uct_varuna_reader_t *rest)
 {
-    uct_varuna_ctl_atomic_rep_t rep;
-    const void *ptr;
+    const uct_varuna_ctl_connect_t *rep = fixed;
 
-    ptr = uct_varuna_reader_take(body, sizeof(rep));
-    if (ptr == NULL) {
-        return -1;
-    }
-
-    memcpy(&rep, ptr, sizeof(rep));
-    return ((rep.count == 0) || (rep.count > UCT_VARUNA_AMO_WINDOW)) ? -1 :
-           (ssize_t)(rep.count * sizeof(uct_varuna_ctl_atomic_result_t));
+    return (rep->status != 0) ? ((rep->device_len == 0) && (rep->ep_len == 0)) :
+           ((rep->link < UCT_VARUNA_MAX_LINKS) && (rep->device_len > 0) &&
+            (rep->ep_len > 0));
 }
 
-static ssize_t uct_varuna_check_connect(uct_varuna_reader_t *body, int is_rep)
-{
-    const void *ptr;
-    uct_varuna_ctl_connect_t msg;
+/* --- Rows --- */
 
-    ptr = uct_varuna_reader_take(body, sizeof(msg));
-    if (ptr == NULL) {
-        return -1;
-    }
+/* _unit bytes follow for each of its value */
+#define UCT_VARUNA_MSG_FIELD(_type, _member, _unit, _min, _max) \
+    {offsetof(uct_varuna_ctl_##_type##_t, _member), \
+     sizeof(((uct_varuna_ctl_##_type##_t*)NULL)->_member), _unit, _min, _max}
 
-    memcpy(&msg, ptr, sizeof(msg));
-    if (is_rep && (msg.status != 0)) {
-        return ((msg.device_len == 0) && (msg.ep_len == 0)) ? 0 : -1;
-    }
-
-    if ((msg.status != 0) || (msg.link >= UCT_VARUNA_MAX_LINKS) ||
-        (msg.device_len == 0) || (msg.ep_len == 0) ||
-        (msg.device_len > UCT_VARUNA_DEVICE_ADDR_MAX)) {
-        return -1;
-    }
-
-    return (ssize_t)msg.device_len + msg.ep_len;
-}
-
-static ssize_t uct_varuna_check_connect_req(uct_varuna_reader_t *body)
-{
-    return uct_varuna_check_connect(body, 0);
-}
-
-static ssize_t uct_varuna_check_connect_rep(uct_varuna_reader_t *body)
-{
-    return uct_varuna_check_connect(body, 1);
-}
-
-static ssize_t uct_varuna_check_fence_req(uct_varuna_reader_t *body)
-{
-    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_fence_req_t)) ==
-            NULL) ? -1 : 0;
-}
-
-static ssize_t uct_varuna_check_fence_rep(uct_varuna_reader_t *body)
-{
-    const void *ptr;
-    uct_varuna_ctl_fence_rep_t rep;
-
-    ptr = uct_varuna_reader_take(body, sizeof(rep));
-    if (ptr == NULL) {
-        return -1;
-    }
-
-    memcpy(&rep, ptr, sizeof(rep));
-    if ((rep.log_size != UCT_VARUNA_LOG_SIZE) ||
-        (rep.flags >= UCT_VARUNA_FENCE_FLAG_LAST) ||
-        (rep.epsn & ~UCS_MASK(24))) {
-        return -1;
-    }
-
-    return rep.log_size * sizeof(uint64_t);
-}
-
-static ssize_t uct_varuna_check_reject(uct_varuna_reader_t *body)
-{
-    const void *ptr;
-    uct_varuna_ctl_reject_t msg;
-
-    ptr = uct_varuna_reader_take(body, sizeof(msg));
-    if (ptr == NULL) {
-        return -1;
-    }
-
-    memcpy(&msg, ptr, sizeof(msg));
-    return (msg.status < 0) ? 0 : -1;
-}
-
-static ssize_t uct_varuna_check_pong(uct_varuna_reader_t *body)
-{
-    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_pong_t)) ==
-            NULL) ? -1 : 0;
-}
-
-static ssize_t uct_varuna_check_ports(uct_varuna_reader_t *body)
-{
-    return (uct_varuna_reader_take(body, sizeof(uct_varuna_ctl_ports_t)) ==
-            NULL) ? -1 : 0;
-}
-
-static ssize_t uct_varuna_check_links(uct_varuna_reader_t *body)
-{
-    const void *ptr;
-    uct_varuna_ctl_links_t msg;
-
-    ptr = uct_varuna_reader_take(body, sizeof(msg));
-    if (ptr == NULL) {
-        return -1;
-    }
-
-    memcpy(&msg, ptr, sizeof(msg));
-    return (msg.addr_len == 0) ? -1 : msg.addr_len;
-}
-
-const uct_varuna_msg_info_t uct_varuna_msg_infos[UCT_VARUNA_CTL_LAST] = {
-    [UCT_VARUNA_CTL_OPEN_REQ]    = {"OPEN_REQ", uct_varuna_check_open_req, 0},
-    [UCT_VARUNA_CTL_OPEN_REP]    = {"OPEN_REP", uct_varuna_check_open_rep,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_CONNECT_REQ] = {"CONNECT_REQ",
-                                    uct_varuna_check_connect_req,
-                                    UCT_VARUNA_MSG_FLAG_EPOCH |
-                                    UCT_VARUNA_MSG_FLAG_FROM},
-    [UCT_VARUNA_CTL_CONNECT_REP] = {"CONNECT_REP",
-                                    uct_varuna_check_connect_rep,
-                                    UCT_VARUNA_MSG_FLAG_EPOCH |
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_FENCE_REQ]   = {"FENCE_REQ", uct_varuna_check_fence_req,
-                                    UCT_VARUNA_MSG_FLAG_EPOCH |
-                                    UCT_VARUNA_MSG_FLAG_FROM},
-    [UCT_VARUNA_CTL_FENCE_REP]   = {"FENCE_REP", uct_varuna_check_fence_rep,
-                                    UCT_VARUNA_MSG_FLAG_EPOCH |
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_CLOSE]       = {"CLOSE", uct_varuna_check_empty, 0},
-    [UCT_VARUNA_CTL_CLOSE_REP]   = {"CLOSE_REP", uct_varuna_check_empty,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_REJECT]      = {"REJECT", uct_varuna_check_reject,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_PING]        = {"PING", uct_varuna_check_empty,
-                                    UCT_VARUNA_MSG_FLAG_EPOCH |
-                                    UCT_VARUNA_MSG_FLAG_FROM |
-                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
-    [UCT_VARUNA_CTL_PONG]        = {"PONG", uct_varuna_check_pong,
-                                    UCT_VARUNA_MSG_FLAG_EPOCH |
-                                    UCT_VARUNA_MSG_FLAG_ANSWER |
-                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
+/* In the order of the types */
+const uct_varuna_msg_info_t uct_varuna_msg_infos[] = {
+    {.type = 0},
+    {
+        .type   = UCT_VARUNA_CTL_OPEN_REQ,
+        .name   = "OPEN_REQ",
+        .size   = sizeof(uct_varuna_ctl_open_req_t),
+        .answer = UCT_VARUNA_CTL_OPEN_REP,
+        .fields = {UCT_VARUNA_MSG_FIELD(open_req, addr_len, 1, 0, UINT16_MAX)}
+    },
+    {
+        .type   = UCT_VARUNA_CTL_OPEN_REP,
+        .name   = "OPEN_REP",
+        .size   = sizeof(uct_varuna_ctl_open_rep_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER,
+        .fields = {
+            UCT_VARUNA_MSG_FIELD(open_rep, log_addr, 0, 1, UINT64_MAX),
+            UCT_VARUNA_MSG_FIELD(open_rep, target, 0, 0, UCT_VARUNA_TARGET_ID_MAX - 1),
+            UCT_VARUNA_MSG_FIELD(open_rep, log_size, 0, UCT_VARUNA_LOG_SIZE,
+                                 UCT_VARUNA_LOG_SIZE),
+            UCT_VARUNA_MSG_FIELD(open_rep, log_count, 0, UCT_VARUNA_LOG_COUNT,
+                                 UCT_VARUNA_LOG_COUNT),
+            UCT_VARUNA_MSG_FIELD(open_rep, rkey_len, 0, 1, UINT16_MAX),
+            UCT_VARUNA_MSG_FIELD(open_rep, addr_len, 0, 1, UINT16_MAX),
+            UCT_VARUNA_MSG_FIELD(open_rep, atomic_mode, 0, 0,
+                                 UCT_VARUNA_ATOMIC_LAST - 1)
+        },
+        .check  = uct_varuna_check_open_rep
+    },
+    {
+        .type   = UCT_VARUNA_CTL_CONNECT_REQ,
+        .name   = "CONNECT_REQ",
+        .size   = sizeof(uct_varuna_ctl_connect_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_EPOCH | UCT_VARUNA_MSG_FLAG_FROM,
+        .answer = UCT_VARUNA_CTL_CONNECT_REP,
+        .fields = {
+            UCT_VARUNA_MSG_FIELD(connect, link, 0, 0, UCT_VARUNA_MAX_LINKS - 1),
+            UCT_VARUNA_MSG_FIELD(connect, status, 0, 0, 0),
+            UCT_VARUNA_MSG_FIELD(connect, device_len, 1, 1, UCT_VARUNA_DEVICE_ADDR_MAX),
+            UCT_VARUNA_MSG_FIELD(connect, ep_len, 1, 1, UINT8_MAX)
+        }
+    },
+    {
+        .type   = UCT_VARUNA_CTL_CONNECT_REP,
+        .name   = "CONNECT_REP",
+        .size   = sizeof(uct_varuna_ctl_connect_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_EPOCH | UCT_VARUNA_MSG_FLAG_ANSWER,
+        .fields = {
+            UCT_VARUNA_MSG_FIELD(connect, device_len, 1, 0, UCT_VARUNA_DEVICE_ADDR_MAX),
+            UCT_VARUNA_MSG_FIELD(connect, ep_len, 1, 0, UINT8_MAX)
+        },
+        .check  = uct_varuna_check_connect_rep
+    },
+    {
+        .type   = UCT_VARUNA_CTL_FENCE_REQ,
+        .name   = "FENCE_REQ",
+        .size   = sizeof(uct_varuna_ctl_fence_req_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_EPOCH | UCT_VARUNA_MSG_FLAG_FROM,
+        .answer = UCT_VARUNA_CTL_FENCE_REP
+    },
+    {
+        .type   = UCT_VARUNA_CTL_FENCE_REP,
+        .name   = "FENCE_REP",
+        .size   = sizeof(uct_varuna_ctl_fence_rep_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_EPOCH | UCT_VARUNA_MSG_FLAG_ANSWER,
+        .fields = {
+            UCT_VARUNA_MSG_FIELD(fence_rep, flags, 0, 0, UCT_VARUNA_FENCE_FLAG_LAST - 1),
+            UCT_VARUNA_MSG_FIELD(fence_rep, epsn, 0, 0, UCS_MASK(24)),
+            UCT_VARUNA_MSG_FIELD(fence_rep, log_size, sizeof(uint64_t),
+                                 UCT_VARUNA_LOG_SIZE, UCT_VARUNA_LOG_SIZE)
+        }
+    },
+    {
+        .type   = UCT_VARUNA_CTL_CLOSE,
+        .name   = "CLOSE",
+        .answer = UCT_VARUNA_CTL_CLOSE_REP
+    },
+    {
+        .type   = UCT_VARUNA_CTL_REJECT,
+        .name   = "REJECT",
+        .size   = sizeof(uct_varuna_ctl_reject_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER,
+        .fields = {UCT_VARUNA_MSG_FIELD(reject, status, 0, UCS_BIT(15), UINT16_MAX)}
+    },
+    {
+        .type   = UCT_VARUNA_CTL_PING,
+        .name   = "PING",
+        .flags  = UCT_VARUNA_MSG_FLAG_EPOCH | UCT_VARUNA_MSG_FLAG_FROM |
+                  UCT_VARUNA_MSG_FLAG_FREQUENT,
+        .answer = UCT_VARUNA_CTL_PONG
+    },
+    {
+        .type   = UCT_VARUNA_CTL_PONG,
+        .name   = "PONG",
+        .size   = sizeof(uct_varuna_ctl_pong_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_EPOCH | UCT_VARUNA_MSG_FLAG_ANSWER |
+                  UCT_VARUNA_MSG_FLAG_FREQUENT
+    },
     /* It answers no question, but only peers that know our secret may send it */
-    [UCT_VARUNA_CTL_PORTS]       = {"PORTS", uct_varuna_check_ports,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_LINKS_REQ]   = {"LINKS_REQ", uct_varuna_check_empty,
-                                    UCT_VARUNA_MSG_FLAG_FROM},
-    [UCT_VARUNA_CTL_LINKS_REP]   = {"LINKS_REP", uct_varuna_check_links,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER},
-    [UCT_VARUNA_CTL_PROXY_REQ]   = {"PROXY_REQ", uct_varuna_check_proxy_req,
-                                    UCT_VARUNA_MSG_FLAG_FROM |
-                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
-    [UCT_VARUNA_CTL_PROXY_REP]   = {"PROXY_REP", uct_varuna_check_proxy_rep,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER |
-                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
-    [UCT_VARUNA_CTL_ATOMIC_REQ]  = {"ATOMIC_REQ", uct_varuna_check_atomic_req,
-                                    UCT_VARUNA_MSG_FLAG_FROM |
-                                    UCT_VARUNA_MSG_FLAG_FREQUENT},
-    [UCT_VARUNA_CTL_ATOMIC_REP]  = {"ATOMIC_REP", uct_varuna_check_atomic_rep,
-                                    UCT_VARUNA_MSG_FLAG_ANSWER |
-                                    UCT_VARUNA_MSG_FLAG_FREQUENT}
+    {
+        .type   = UCT_VARUNA_CTL_PORTS,
+        .name   = "PORTS",
+        .size   = sizeof(uct_varuna_ctl_ports_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER
+    },
+    {
+        .type   = UCT_VARUNA_CTL_CLOSE_REP,
+        .name   = "CLOSE_REP",
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER
+    },
+    {
+        .type   = UCT_VARUNA_CTL_LINKS_REQ,
+        .name   = "LINKS_REQ",
+        .flags  = UCT_VARUNA_MSG_FLAG_FROM,
+        .answer = UCT_VARUNA_CTL_LINKS_REP
+    },
+    {
+        .type   = UCT_VARUNA_CTL_LINKS_REP,
+        .name   = "LINKS_REP",
+        .size   = sizeof(uct_varuna_ctl_links_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER,
+        .fields = {UCT_VARUNA_MSG_FIELD(links, addr_len, 1, 1, UINT16_MAX)}
+    },
+    {.type = 15}, /* Of an older version */
+    {
+        .type   = UCT_VARUNA_CTL_PROXY_REQ,
+        .name   = "PROXY_REQ",
+        .size   = sizeof(uct_varuna_ctl_proxy_req_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_FROM | UCT_VARUNA_MSG_FLAG_FREQUENT,
+        .answer = UCT_VARUNA_CTL_PROXY_REP,
+        .fields = {
+            UCT_VARUNA_MSG_FIELD(proxy_req, seq, 0, 1, UINT64_MAX),
+            UCT_VARUNA_MSG_FIELD(proxy_req, width, 0, 4, 8),
+            UCT_VARUNA_MSG_FIELD(proxy_req, slot, 0, 0, UCT_VARUNA_SLOTS_MAX - 1)
+        },
+        .check  = uct_varuna_check_proxy_req
+    },
+    {
+        .type   = UCT_VARUNA_CTL_PROXY_REP,
+        .name   = "PROXY_REP",
+        .size   = sizeof(uct_varuna_ctl_proxy_rep_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER | UCT_VARUNA_MSG_FLAG_FREQUENT
+    },
+    {
+        .type   = UCT_VARUNA_CTL_ATOMIC_REQ,
+        .name   = "ATOMIC_REQ",
+        .size   = sizeof(uct_varuna_ctl_atomic_req_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_FROM | UCT_VARUNA_MSG_FLAG_FREQUENT,
+        .answer = UCT_VARUNA_CTL_ATOMIC_REP,
+        .fields = {
+            UCT_VARUNA_MSG_FIELD(atomic_req, acked, 0, 1, UINT64_MAX),
+            UCT_VARUNA_MSG_FIELD(atomic_req, count, 0, 1, UCT_VARUNA_AMO_WINDOW)
+        },
+        .check  = uct_varuna_check_atomic_req
+    },
+    {
+        .type   = UCT_VARUNA_CTL_ATOMIC_REP,
+        .name   = "ATOMIC_REP",
+        .size   = sizeof(uct_varuna_ctl_atomic_rep_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER | UCT_VARUNA_MSG_FLAG_FREQUENT,
+        .fields = {UCT_VARUNA_MSG_FIELD(atomic_rep, count,
+                                        sizeof(uct_varuna_ctl_atomic_result_t), 1,
+                                        UCT_VARUNA_AMO_WINDOW)}
+    }
 };
+
+/* A row is missing otherwise */
+UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_msg_infos) ==
+                         UCT_VARUNA_CTL_LAST);
+
+int uct_varuna_msg_check_body(unsigned type, const void *body, size_t length)
+{
+    const uct_varuna_msg_info_t *info = &uct_varuna_msg_infos[type];
+    uct_varuna_reader_t rest          = {body, length};
+    const void *fixed                 = uct_varuna_reader_take(&rest, info->size);
+    uint64_t follow                   = 0;
+    uint64_t value;
+    unsigned i;
+
+    if (fixed == NULL) {
+        return 0;
+    }
+
+    for (i = 0; (i < UCT_VARUNA_MSG_MAX_FIELDS) && (info->fields[i].size > 0); ++i) {
+        value = uct_varuna_msg_value(&info->fields[i], fixed);
+        if ((value < info->fields[i].min) || (value > info->fields[i].max)) {
+            return 0;
+        }
+        follow += value * info->fields[i].unit;
+    }
+
+    return ((info->check == NULL) || info->check(fixed, &rest)) && (rest.left == follow);
+}
 
 const char *uct_varuna_ctl_type_name(unsigned type)
 {
@@ -444,11 +425,9 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
                                   const char **reason_p)
 {
     const uct_varuna_msg_info_t *info;
-    uct_varuna_reader_t reader;
     uct_varuna_ctl_hdr_t hdr;
     ucs_status_t status;
     const char *reason;
-    ssize_t rest;
 
     status = uct_varuna_parse_ctl_hdr(data, length, &hdr, reason_p);
     if (status != UCS_OK) {
@@ -462,10 +441,8 @@ ucs_status_t uct_varuna_parse_ctl(const void *data, size_t length,
         return UCS_ERR_INVALID_PARAM;
     }
 
-    reader.pos  = UCS_PTR_BYTE_OFFSET(data, sizeof(hdr));
-    reader.left = hdr.length;
-    rest        = info->check(&reader);
-    if ((rest < 0) || ((size_t)rest != reader.left)) {
+    if (!uct_varuna_msg_check_body(hdr.type, UCS_PTR_BYTE_OFFSET(data, sizeof(hdr)),
+                                   hdr.length)) {
         *reason_p = "its body is not as its type demands";
         return UCS_ERR_INVALID_PARAM;
     }

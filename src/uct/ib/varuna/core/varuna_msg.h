@@ -10,6 +10,9 @@
 
 #include "varuna_parse.h"
 
+#include <ucs/sys/math.h>
+#include <string.h>
+
 enum {
     UCT_VARUNA_MSG_FLAG_EPOCH    = UCS_BIT(0), /* It is about one incarnation */
     UCT_VARUNA_MSG_FLAG_FROM     = UCS_BIT(1), /* Its sender's address follows */
@@ -18,18 +21,33 @@ enum {
     UCT_VARUNA_MSG_FLAG_FREQUENT = UCS_BIT(3)  /* Not logged at level debug */
 };
 
-struct uct_varuna_reader;
+/* Bounds of a member of a body's fixed part */
+typedef struct uct_varuna_msg_field {
+    uint16_t                   offset;
+    uint8_t                    size;      /* 0: the row has no more */
+    uint8_t                    unit;      /* So many bytes follow the fixed part for each of
+                                             its value */
+    uint64_t                   min;
+    uint64_t                   max;       /* Of a negative number: as an unsigned one */
+} uct_varuna_msg_field_t;
 
-/* What is known of a message type */
+#define UCT_VARUNA_MSG_MAX_FIELDS    7
+
+/* All that is known of a message type. What peers send is checked by it, and the fuzzers'
+ * messages are made by it (test/fuzz/fuzz_msg.h). */
 typedef struct uct_varuna_msg_info {
-    const char                 *name;
-    /* Takes the fixed part of the body. @return how many bytes must follow; -1 if the
-     * fixed part is wrong */
-    ssize_t                    (*check)(struct uct_varuna_reader *body);
-    uint8_t                    flags;
+    uint8_t                    type;      /* uct_varuna_ctl_type_t */
+    const char                 *name;     /* NULL: there is no such type */
+    uint16_t                   size;      /* Of the body's fixed part */
+    uint8_t                    flags;     /* UCT_VARUNA_MSG_FLAG_xx */
+    uint8_t                    answer;    /* The type that answers it, 0: none */
+    uct_varuna_msg_field_t     fields[UCT_VARUNA_MSG_MAX_FIELDS];
+    /* What the bounds do not say, or NULL. May take bytes after the fixed part, which then
+     * count no more. @return whether it is right */
+    int                        (*check)(const void *fixed, uct_varuna_reader_t *rest);
 } uct_varuna_msg_info_t;
 
-extern const uct_varuna_msg_info_t uct_varuna_msg_infos[UCT_VARUNA_CTL_LAST];
+extern const uct_varuna_msg_info_t uct_varuna_msg_infos[];
 
 /**
  * Check a control message: its header, and that its body is as long as its type
@@ -76,6 +94,26 @@ static inline const uct_varuna_msg_info_t *uct_varuna_msg_info(unsigned type)
     return ((type < UCT_VARUNA_CTL_LAST) &&
             (uct_varuna_msg_infos[type].name != NULL)) ?
            &uct_varuna_msg_infos[type] : NULL;
+}
+
+/** @return Whether a body is as the row of @a type, which exists, says. */
+int uct_varuna_msg_check_body(unsigned type, const void *body, size_t length);
+
+/** @return Value of a member of the fixed part of a body. */
+static inline uint64_t
+uct_varuna_msg_value(const uct_varuna_msg_field_t *field, const void *fixed)
+{
+    const void *ptr = UCS_PTR_BYTE_OFFSET(fixed, field->offset);
+    union {
+        uint8_t                u8;
+        uint16_t               u16;
+        uint32_t               u32;
+        uint64_t               u64;
+    } value;
+
+    memcpy(&value, ptr, field->size);
+    return (field->size == 1) ? value.u8 : (field->size == 2) ? value.u16 :
+           (field->size == 4) ? value.u32 : value.u64;
 }
 
 /** @return Name of a control message type, for logs. */
