@@ -12,13 +12,7 @@ set -euo pipefail
 prog=build
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-case ${1:-} in
--*)
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
-    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
-    exit 0
-    ;;
-esac
+only_help "$@"
 [ $# -le 1 ] || die "at most one PREFIX"
 prefix=$(readlink -m "${1:-${RC_VARUNA_PREFIX:-$top/_install}}")
 
@@ -31,26 +25,12 @@ configure_args() {
     printf '%s\n' ${RC_VARUNA_CONFIGURE:-}
 }
 
-# needs_autogen: whether configure is missing, or older than its sources
-needs_autogen() {
-    [ ! -x "$top/configure" ] ||
-        [ -n "$(find "$top/configure.ac" "$top/config/m4" -name '*.m4' \
-                     -newer "$top/configure" -o -name configure.ac \
-                     -newer "$top/configure")" ]
-}
-
 # configure: runs configure, unless it was run with the same arguments before, for the
 # same UCX
 configure() {
     local args
 
-    mkdir -p "$build_dir"
-    if needs_autogen; then
-        say "autogen.sh"
-        quietly "$build_dir/autogen.log" "$top/autogen.sh" ||
-            die "autogen.sh failed"
-    fi
-
+    make_configure
     if [ -x "$build_dir/config.status" ] &&
        configure_args | cmp -s - "$build_dir/configure.args" && ! ucx_has_changed; then
         return 0
@@ -60,21 +40,15 @@ configure() {
         die "the checkout itself was configured: run \"make distclean\" in it" \
             "(this script builds in $build_dir)"
     fi
-    say "configure ($build_dir)"
     mapfile -t args < <(configure_args | sed '/^$/d')
     rm -f "$build_dir/configure.args"
-    (cd "$build_dir" &&
-     quietly configure.log "$top/configure" "${args[@]}") ||
-        die "configure failed"
+    run_configure "${args[@]}"
     configure_args >"$build_dir/configure.args"
 }
 
 ucx_src=$("$top/contrib/setup.sh")
 configure
-say "make (a minute the first time)"
-quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
-    die "make failed"
+run_make
 say "make install"
-quietly "$build_dir/install.log" make -C "$build_dir" install ||
-    die "make install failed"
+run_install install
 say "installed in $prefix"

@@ -16,6 +16,19 @@ export LC_ALL=C
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_dir=${RC_VARUNA_BUILD:-$top/_build}
 
+# usage: prints the comment that the script begins with
+usage() {
+    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
+}
+
+# only_help ARGUMENT...: prints the usage and exits if the first argument is an option
+only_help() {
+    case ${1:-} in
+    -h | --help) usage; exit 0 ;;
+    -*) usage; exit 2 ;;
+    esac
+}
+
 # say WORDS...: prints what is being done
 say() {
     echo "[$prog] $*" >&2
@@ -74,6 +87,44 @@ ucx_has_changed() {
     [ -n "$libdir" ] || return 1 # configured without
     ! "$top/config/ucx_build_ids.sh" "$libdir" |
         cmp -s - <(grep '^#define RC_VARUNA_BUILD_ID_' "$config")
+}
+
+# needs_autogen: whether configure is missing, or older than its sources
+needs_autogen() {
+    [ ! -x "$top/configure" ] ||
+        [ -n "$(find "$top/configure.ac" "$top/config/m4" -name '*.m4' \
+                     -newer "$top/configure" -o -name configure.ac \
+                     -newer "$top/configure")" ]
+}
+
+# make_configure: runs autogen.sh, if it is needed
+make_configure() {
+    mkdir -p "$build_dir"
+    if needs_autogen; then
+        say "autogen.sh"
+        quietly "$build_dir/autogen.log" "$top/autogen.sh" ||
+            die "autogen.sh failed"
+    fi
+}
+
+# run_configure ARGUMENT...: configures the build directory
+run_configure() {
+    say "configure ($build_dir)"
+    (cd "$build_dir" && quietly configure.log "$top/configure" "$@") ||
+        die "configure failed"
+}
+
+# run_make: builds all
+run_make() {
+    say "make (a minute the first time)"
+    quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
+        die "make failed"
+}
+
+# run_install ARGUMENT...: installs what was built
+run_install() {
+    quietly "$build_dir/install.log" make -C "$build_dir" "$@" ||
+        die "make install failed"
 }
 
 # ensure_built: builds and installs everything that is not up to date; sets

@@ -18,13 +18,7 @@ set -euo pipefail
 prog=deb
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-case ${1:-} in
--*)
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
-    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
-    exit 0
-    ;;
-esac
+only_help "$@"
 [ $# -le 1 ] || die "at most one DIRECTORY"
 out=$(readlink -m "${1:-$top}")
 mkdir -p "$out"
@@ -33,29 +27,19 @@ mkdir -p "$out"
 # directory
 build_dir=${RC_VARUNA_DEB_BUILD:-$top/_build-deb}
 ucx_src=$("$top/contrib/setup.sh")
-[ -x "$top/configure" ] || quietly "$top/autogen.log" "$top/autogen.sh" ||
-    die "autogen.sh failed"
-mkdir -p "$build_dir"
+make_configure
 arch=$(dpkg --print-architecture)
 multiarch=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 if [ ! -x "$build_dir/config.status" ] || ucx_has_changed; then
-    say "configure ($build_dir)"
-    (cd "$build_dir" &&
-     quietly configure.log "$top/configure" --prefix=/usr \
-         --libdir=/usr/lib/"$multiarch" --with-ucx-src="$ucx_src") ||
-        die "configure failed"
+    run_configure --prefix=/usr --libdir=/usr/lib/"$multiarch" --with-ucx-src="$ucx_src"
 fi
 
-say "make (a minute the first time)"
-quietly "$build_dir/make.log" make -C "$build_dir" -j"$(nproc)" ||
-    die "make failed"
+run_make
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 package=$root/package
-quietly "$build_dir/install.log" \
-    make -C "$build_dir" install-strip DESTDIR="$package" ||
-    die "make install failed"
+run_install install-strip DESTDIR="$package"
 find "$package" -name '*.la' -delete
 find "$package/usr/lib" -type f -name '*.so*' -exec chmod 644 {} +
 find "$package/usr/share/man" -name '*.[1-8]' -exec gzip -9n {} +

@@ -39,7 +39,7 @@ while getopts r:s:kl:h opt; do
     s) seed=$OPTARG ;;
     k) keep=yes ;;
     l) launcher=$OPTARG ;;
-    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    h) usage; exit 0 ;;
     *) exit 2 ;;
     esac
 done

@@ -32,7 +32,7 @@ failover=
 measure=yes
 while [ $# -gt 0 ]; do
     case $1 in
-    -h | --help) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    -h | --help) usage; exit 0 ;;
     --quick | --miniature | --document) options+=("$1") ;;
     --list | --report) options+=("$1") measure=no ;;
     --figure)

@@ -17,13 +17,7 @@ set -euo pipefail
 prog=proof
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-case ${1:-} in
--*)
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
-    [ "$1" = -h ] || [ "$1" = --help ] || exit 2
-    exit 0
-    ;;
-esac
+only_help "$@"
 [ $# -gt 0 ] || set -- idle busy single
 for how in "$@"; do
     case $how in

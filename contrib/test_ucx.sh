@@ -22,7 +22,7 @@ suites=(test_plugin gtest_varuna test_perftest test_failover test_messages test_
 
 case ${1:-} in
 -h | --help)
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
+    usage
     exit 0
     ;;
 esac

@@ -49,7 +49,7 @@ while getopts n:r:b:s:h opt; do
     r) rounds=$OPTARG ;;
     b) batches=$OPTARG ;;
     s) seed=$OPTARG ;;
-    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    h) usage; exit 0 ;;
     *) exit 2 ;;
     esac
 done

@@ -69,7 +69,7 @@ while getopts u:e:b:r:n:s:d:o:tlvh opt; do
     t) times=yes ;;
     l) loads=yes ;;
     v) verbose=yes ;;
-    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    h) usage; exit 0 ;;
     *) exit 2 ;;
     esac
 done

@@ -65,7 +65,7 @@ while getopts cf:in:o:r:tskh opt; do
     r) repeats=$OPTARG ;;
     s) short=yes ;;
     k) keep=yes ;;
-    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    h) usage; exit 0 ;;
     *) exit 2 ;;
     esac
 done

@@ -14,10 +14,6 @@ set -euo pipefail
 prog=switch
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-usage() {
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
-}
-
 case ${1:-} in
 -h | --help) usage; exit 0 ;;
 ?*) usage >&2; exit 2 ;;

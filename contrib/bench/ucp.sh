@@ -37,7 +37,7 @@ while getopts n:r:skh opt; do
     r) rounds=$OPTARG ;;
     s) iterations=200 rounds=1 windows=(16) ;;
     k) keep=yes ;;
-    h) sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
+    h) usage; exit 0 ;;
     *) exit 2 ;;
     esac
 done

@@ -32,10 +32,6 @@ prog=vm
 . "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 dir=${RC_VARUNA_VM_DIR:-$build_dir/vm}
 
-usage() {
-    sed -n '/^# usage/,/^$/{s/^# \{0,1\}//;p}' "$0"
-}
-
 # number NAME VALUE MIN MAX
 number() {
     [[ $2 =~ ^[0-9]{1,5}$ ]] && ((10#$2 >= $3 && 10#$2 <= $4)) ||
