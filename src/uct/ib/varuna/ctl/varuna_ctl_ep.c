@@ -102,20 +102,31 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
     return status;
 }
 
+/* The endpoint to a peer on a link, NULL if it has none */
+static uct_varuna_ctl_ep_t *
+uct_varuna_ctl_ep_of(const uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
+                     unsigned link)
+{
+    khiter_t iter;
+
+    if (peer->ctl_eps[link] == NULL) {
+        return NULL;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)peer->ctl_eps[link]);
+    ucs_assert(iter != kh_end(&ctl->eps));
+    return kh_val(&ctl->eps, iter);
+}
+
 void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, int failed)
 {
-    uct_ep_h inner = peer->ctl_eps[link];
-    uct_varuna_ctl_ep_t *ep;
-    khiter_t iter;
+    uct_varuna_ctl_ep_t *ep = uct_varuna_ctl_ep_of(ctl, peer, link);
 
-    if (inner == NULL) {
+    if (ep == NULL) {
         return;
     }
 
-    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
-    ucs_assert(iter != kh_end(&ctl->eps));
-    ep                  = kh_val(&ctl->eps, iter);
     ep->peer            = NULL;
     ep->failed          = failed;
     peer->ctl_eps[link] = NULL;
@@ -139,17 +150,9 @@ static void uct_varuna_ctl_lose_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *pee
 void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                              unsigned link)
 {
-    uct_ep_h inner = peer->ctl_eps[link];
-    uct_varuna_ctl_ep_t *ep;
-    khiter_t iter;
+    uct_varuna_ctl_ep_t *ep = uct_varuna_ctl_ep_of(ctl, peer, link);
 
-    if (inner == NULL) {
-        return;
-    }
-
-    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)inner);
-    ep   = kh_val(&ctl->eps, iter);
-    if (uct_varuna_ctl_ep_is_drained(ctl, ep) ||
+    if ((ep == NULL) || uct_varuna_ctl_ep_is_drained(ctl, ep) ||
         !uct_varuna_doubt_has_place(ctl, ep) ||
         ((uct_varuna_ctl_now(ctl) - ep->since) <
          ucs_time_from_sec(UCT_VARUNA_CTL_STALE))) {
@@ -159,7 +162,7 @@ void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_debug("rc_varuna: control messages to peer 0x%lx on %s begin anew", peer->uuid,
               uct_varuna_link_name(ctl->iface, link));
     uct_varuna_doubt_forget(ctl, ep);
-    (void)uct_varuna_tl_stop(inner, uct_varuna_link_set(ctl->iface, link)->bus);
+    (void)uct_varuna_tl_stop(ep->inner, uct_varuna_link_set(ctl->iface, link)->bus);
     uct_varuna_ctl_lose_ep(ctl, peer, link);
 }
 
@@ -381,20 +384,6 @@ static int uct_varuna_doubt_find(const uct_varuna_ctl_link_t *link,
     return -1;
 }
 
-static uct_varuna_ctl_ep_t *
-uct_varuna_doubt_ctl_ep(const uct_varuna_ctl_t *ctl,
-                        const uct_varuna_peer_t *peer, unsigned link)
-{
-    khiter_t iter;
-
-    if (peer->ctl_eps[link] == NULL) {
-        return NULL;
-    }
-
-    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)peer->ctl_eps[link]);
-    return kh_val(&ctl->eps, iter);
-}
-
 int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                               unsigned link)
 {
@@ -405,7 +394,7 @@ int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     uct_varuna_doubt_sweep(&ctl->links[link]);
-    ep = uct_varuna_doubt_ctl_ep(ctl, peer, link);
+    ep = uct_varuna_ctl_ep_of(ctl, peer, link);
     return ((ep != NULL) &&
             (uct_varuna_doubt_find(&ctl->links[link], ep) >= 0)) ||
            (uct_varuna_doubt_find(&ctl->links[link], NULL) >= 0);
@@ -440,7 +429,7 @@ void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         return;
     }
 
-    ep = uct_varuna_doubt_ctl_ep(ctl, peer, link);
+    ep = uct_varuna_ctl_ep_of(ctl, peer, link);
     if (uct_varuna_doubt_find(&ctl->links[link], ep) < 0) {
         place = uct_varuna_doubt_find(&ctl->links[link], NULL);
         if (place >= 0) {

@@ -194,6 +194,31 @@ static void uct_varuna_vfs_add_ep(uct_varuna_iface_t *iface,
     }
 }
 
+static void uct_varuna_vfs_add_sums(uct_varuna_iface_t *iface)
+{
+    const struct {
+        const char             *name;
+        uint32_t               *value;
+    } sums[] = {
+        { "target/open",              &iface->responder->stats.open },
+        { "target/orphans",           &iface->responder->stats.orphans },
+        { "target/given_up",          &iface->responder->stats.given_up },
+        { "target/stale",             &iface->ctl->stats.stale },
+        { "target/mismatched",        &iface->ctl->stats.mismatched },
+        { "target/foreign",           &iface->foreign },
+        { "target/unexpected",        &iface->responder->stats.unexpected },
+        { "target/strangers_answered", &iface->ctl->stats.answered },
+        { "target/strangers_ignored", &iface->ctl->stats.ignored },
+        { "late_opens",               &uct_varuna_requester(iface)->late_opens }
+    };
+    unsigned i;
+
+    for (i = 0; i < ucs_static_array_size(sums); ++i) {
+        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, sums[i].value,
+                                UCS_VFS_TYPE_U32, "%s", sums[i].name);
+    }
+}
+
 void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
@@ -215,37 +240,7 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
         uct_varuna_vfs_add_link_sums(iface, i, name);
     }
 
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->responder->stats.open, UCS_VFS_TYPE_U32,
-                            "target/open");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->responder->stats.orphans, UCS_VFS_TYPE_U32,
-                            "target/orphans");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->responder->stats.given_up, UCS_VFS_TYPE_U32,
-                            "target/given_up");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->ctl->stats.stale, UCS_VFS_TYPE_U32,
-                            "target/stale");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->ctl->stats.mismatched,
-                            UCS_VFS_TYPE_U32, "target/mismatched");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->foreign, UCS_VFS_TYPE_U32,
-                            "target/foreign");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->responder->stats.unexpected, UCS_VFS_TYPE_U32,
-                            "target/unexpected");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->ctl->stats.answered, UCS_VFS_TYPE_U32,
-                            "target/strangers_answered");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &iface->ctl->stats.ignored, UCS_VFS_TYPE_U32,
-                            "target/strangers_ignored");
-    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                            &uct_varuna_requester(iface)->late_opens,
-                            UCS_VFS_TYPE_U32, "late_opens");
-
+    uct_varuna_vfs_add_sums(iface);
     pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
     ucs_ptr_array_for_each(ep, i, &uct_varuna_requester(iface)->eps) {
         uct_varuna_vfs_add_ep(iface, ep);

@@ -45,11 +45,7 @@ static int uct_varuna_resend_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
         if (uct_varuna_ep_is_next_stale(ep)) {
             uct_varuna_ep_drop_next(ep); /* The spare has failed, too */
         } else if (ep->next.ready) {
-            uct_varuna_ep_set_lane(ep, &ep->next.lane);
-            ep->next.lane.ep    = NULL;
-            ep->next.ready = 0;
-            ep->next.spare = 0;
-            ep->next.tried = 0;
+            uct_varuna_rebuild_use_next(ep);
             return 1;
         } else if (uct_varuna_rebuild_is_due(ep, now)) {
             uct_varuna_rebuild_ask_or_leave(ep, now);

@@ -45,6 +45,21 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
     return status;
 }
 
+/* A new request with a buffer for what the user packs, NULL if it is not taken now */
+static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
+uct_varuna_req_get_packed(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                          uct_varuna_req_type_t type, void **buffer_p)
+{
+    uct_varuna_req_t *req = uct_varuna_req_get(iface, ep, type, NULL);
+
+    if (ucs_unlikely(req == NULL)) {
+        return NULL;
+    }
+
+    *buffer_p = uct_varuna_req_get_bcopy(iface, req);
+    return ucs_unlikely(*buffer_p == NULL) ? NULL : req;
+}
+
 ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
                                 void *arg, uint64_t remote_addr,
                                 uct_rkey_t rkey)
@@ -55,14 +70,8 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     size_t length;
     void *buffer;
 
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, NULL);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, &buffer);
     if (ucs_unlikely(req == NULL)) {
-        return uct_varuna_ep_unavailable(ep);
-    }
-
-    buffer = uct_varuna_req_get_bcopy(iface, req);
-    if (ucs_unlikely(buffer == NULL)) {
-        uct_varuna_req_release(req);
         return uct_varuna_ep_unavailable(ep);
     }
 
@@ -318,15 +327,9 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     void *buffer;
 
     UCT_CHECK_AM_ID(id);
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, NULL);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, &buffer);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_message_unavailable(ep, id);
-    }
-
-    buffer = uct_varuna_req_get_bcopy(iface, req);
-    if (ucs_unlikely(buffer == NULL)) {
-        uct_varuna_req_release(req);
-        return uct_varuna_ep_unavailable(ep);
     }
 
     length      = pack_cb(buffer, arg);

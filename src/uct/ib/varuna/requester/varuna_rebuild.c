@@ -358,17 +358,22 @@ static int uct_varuna_rebuild_make_lane(uct_varuna_ep_t *ep, ucs_time_t now)
     return ep->next.ready && !ep->next.failed;
 }
 
+void uct_varuna_rebuild_use_next(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_set_lane(ep, &ep->next.lane);
+    ep->next.lane.ep = NULL;
+    ep->next.ready   = 0;
+    ep->next.spare   = 0;
+    ep->next.tried   = 0;
+}
+
 static int uct_varuna_rebuild_take_lane(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (!uct_varuna_rebuild_make_lane(ep, now)) {
         return 0;
     }
 
-    uct_varuna_ep_set_lane(ep, &ep->next.lane);
-    ep->next.lane.ep = NULL;
-    ep->next.ready   = 0;
-    ep->next.spare   = 0;
-    ep->next.tried   = 0;
+    uct_varuna_rebuild_use_next(ep);
     return 1;
 }
 

@@ -43,6 +43,9 @@ void uct_varuna_ep_handle_connect_rep(uct_varuna_ep_t *ep,
                                       const uct_varuna_ctl_hdr_t *hdr,
                                       const uct_varuna_ctl_connect_t *rep);
 
+/** Make the lane that is connected the active one. */
+void uct_varuna_rebuild_use_next(uct_varuna_ep_t *ep);
+
 /** The new lane is connected, and not known to work: go on with its first write. */
 void uct_varuna_rebuild_prove(uct_varuna_ep_t *ep);
 

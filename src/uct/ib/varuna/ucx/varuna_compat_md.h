@@ -34,21 +34,27 @@ typedef struct uct_varuna_md_attr {
     uint8_t                    required_mem_flags; /* From 1.22 on */
 } uct_varuna_md_attr_t;
 
-/* Copy all that the structures of a version have, in either direction. */
+/* Copy all that the structures of a version have, in either direction. What all versions have,
+ * the oldest in a part of its own: @a _dst_cap and @a _src_cap. */
+#define UCT_VARUNA_COMPAT_MD_ATTR_COPY_ALL(_dst, _dst_cap, _src, _src_cap) \
+    do { \
+        (_dst_cap).max_alloc        = (_src_cap).max_alloc; \
+        (_dst_cap).max_reg          = (_src_cap).max_reg; \
+        (_dst_cap).flags            = (_src_cap).flags; \
+        (_dst_cap).reg_mem_types    = (_src_cap).reg_mem_types; \
+        (_dst_cap).detect_mem_types = (_src_cap).detect_mem_types; \
+        (_dst_cap).alloc_mem_types  = (_src_cap).alloc_mem_types; \
+        (_dst_cap).access_mem_types = (_src_cap).access_mem_types; \
+        (_dst)->reg_cost            = (_src)->reg_cost; \
+        (_dst)->rkey_packed_size    = (_src)->rkey_packed_size; \
+        (_dst)->local_cpus          = (_src)->local_cpus; \
+    } while (0)
+
 #define UCT_VARUNA_COMPAT_MD_ATTR_COPY_1_14(_dst, _src) \
     do { \
-        (_dst)->max_alloc        = (_src)->max_alloc; \
-        (_dst)->max_reg          = (_src)->max_reg; \
-        (_dst)->flags            = (_src)->flags; \
-        (_dst)->reg_mem_types    = (_src)->reg_mem_types; \
+        UCT_VARUNA_COMPAT_MD_ATTR_COPY_ALL(_dst, *(_dst), _src, *(_src)); \
         (_dst)->cache_mem_types  = (_src)->cache_mem_types; \
-        (_dst)->detect_mem_types = (_src)->detect_mem_types; \
-        (_dst)->alloc_mem_types  = (_src)->alloc_mem_types; \
-        (_dst)->access_mem_types = (_src)->access_mem_types; \
         (_dst)->dmabuf_mem_types = (_src)->dmabuf_mem_types; \
-        (_dst)->reg_cost         = (_src)->reg_cost; \
-        (_dst)->rkey_packed_size = (_src)->rkey_packed_size; \
-        (_dst)->local_cpus       = (_src)->local_cpus; \
     } while (0)
 
 #define UCT_VARUNA_COMPAT_MD_ATTR_COPY_1_15(_dst, _src) \
@@ -85,69 +91,51 @@ typedef struct uct_varuna_md_attr {
 #  define UCT_VARUNA_COMPAT_MD_ATTR_COPY    UCT_VARUNA_COMPAT_MD_ATTR_COPY_1_15
 #elif UCT_VARUNA_UCX_AT_LEAST(1, 14)
 #  define UCT_VARUNA_COMPAT_MD_ATTR_COPY    UCT_VARUNA_COMPAT_MD_ATTR_COPY_1_14
-#else
-/* The same, before there was an uct_md_attr_v2_t: @a _attr is ours. */
-#  define UCT_VARUNA_COMPAT_MD_ATTR_FROM_V1(_attr, _v1) \
-    do { \
-        (_attr)->max_alloc        = (_v1)->cap.max_alloc; \
-        (_attr)->max_reg          = (_v1)->cap.max_reg; \
-        (_attr)->flags            = (_v1)->cap.flags; \
-        (_attr)->reg_mem_types    = (_v1)->cap.reg_mem_types; \
-        (_attr)->cache_mem_types  = UCS_MASK(UCS_MEMORY_TYPE_LAST); \
-        (_attr)->detect_mem_types = (_v1)->cap.detect_mem_types; \
-        (_attr)->alloc_mem_types  = (_v1)->cap.alloc_mem_types; \
-        (_attr)->access_mem_types = (_v1)->cap.access_mem_types; \
-        (_attr)->reg_cost         = (_v1)->reg_cost; \
-        (_attr)->rkey_packed_size = (_v1)->rkey_packed_size; \
-        (_attr)->local_cpus       = (_v1)->local_cpus; \
-    } while (0)
-#  define UCT_VARUNA_COMPAT_MD_ATTR_TO_V1(_v1, _attr) \
-    do { \
-        (_v1)->cap.max_alloc        = (_attr)->max_alloc; \
-        (_v1)->cap.max_reg          = (_attr)->max_reg; \
-        (_v1)->cap.flags            = (_attr)->flags; \
-        (_v1)->cap.reg_mem_types    = (_attr)->reg_mem_types; \
-        (_v1)->cap.detect_mem_types = (_attr)->detect_mem_types; \
-        (_v1)->cap.alloc_mem_types  = (_attr)->alloc_mem_types; \
-        (_v1)->cap.access_mem_types = (_attr)->access_mem_types; \
-        (_v1)->reg_cost             = (_attr)->reg_cost; \
-        (_v1)->rkey_packed_size     = (_attr)->rkey_packed_size; \
-        (_v1)->local_cpus           = (_attr)->local_cpus; \
-    } while (0)
 #endif
 
+/* @a _attr is ours. */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+typedef uct_md_attr_v2_t uct_varuna_compat_md_attr_t;
+#  define UCT_VARUNA_COMPAT_MD_ATTR_FROM_UCX(_attr, _of_ucx) \
+    UCT_VARUNA_COMPAT_MD_ATTR_COPY(_attr, _of_ucx)
+#  define UCT_VARUNA_COMPAT_MD_ATTR_TO_UCX(_of_ucx, _attr) \
+    UCT_VARUNA_COMPAT_MD_ATTR_COPY(_of_ucx, _attr) /* UCX has zeroed the others */
+#else
+typedef uct_md_attr_t uct_varuna_compat_md_attr_t;
+#  define UCT_VARUNA_COMPAT_MD_ATTR_FROM_UCX(_attr, _of_ucx) \
+    do { \
+        UCT_VARUNA_COMPAT_MD_ATTR_COPY_ALL(_attr, *(_attr), _of_ucx, (_of_ucx)->cap); \
+        (_attr)->cache_mem_types = UCS_MASK(UCS_MEMORY_TYPE_LAST); \
+    } while (0)
+#  define UCT_VARUNA_COMPAT_MD_ATTR_TO_UCX(_of_ucx, _attr) \
+    UCT_VARUNA_COMPAT_MD_ATTR_COPY_ALL(_of_ucx, (_of_ucx)->cap, _attr, *(_attr))
+#endif
 
 /** Attributes of an inner memory domain. */
 static inline ucs_status_t
 uct_varuna_compat_md_query(uct_md_h md, uct_varuna_md_attr_t *attr)
 {
 #if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-    uct_md_attr_v2_t of_ucx = { .field_mask = UINT64_MAX };
-    ucs_status_t status     = uct_md_query_v2(md, &of_ucx);
+    uct_varuna_compat_md_attr_t of_ucx = { .field_mask = UINT64_MAX };
+    ucs_status_t status                = uct_md_query_v2(md, &of_ucx);
 #else
-    uct_md_attr_t of_ucx;
+    uct_varuna_compat_md_attr_t of_ucx;
     ucs_status_t status = uct_md_query(md, &of_ucx);
 #endif
 
     memset(attr, 0, sizeof(*attr));
     if (status == UCS_OK) {
-#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-        UCT_VARUNA_COMPAT_MD_ATTR_COPY(attr, &of_ucx);
-#else
-        UCT_VARUNA_COMPAT_MD_ATTR_FROM_V1(attr, &of_ucx);
-#endif
+        UCT_VARUNA_COMPAT_MD_ATTR_FROM_UCX(attr, &of_ucx);
     }
     return status;
 }
-
 
 /*
  * Define _name, the query of md operations, on top of _impl, which fills an
  * uct_varuna_md_attr_t.
  */
-#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-#  define UCT_VARUNA_COMPAT_MD_QUERY(_name, _impl) \
-    static ucs_status_t _name(uct_md_h md, uct_md_attr_v2_t *of_ucx) \
+#define UCT_VARUNA_COMPAT_MD_QUERY(_name, _impl) \
+    static ucs_status_t _name(uct_md_h md, uct_varuna_compat_md_attr_t *of_ucx) \
     { \
         uct_varuna_md_attr_t attr; \
         ucs_status_t status; \
@@ -155,25 +143,9 @@ uct_varuna_compat_md_query(uct_md_h md, uct_varuna_md_attr_t *attr)
         memset(&attr, 0, sizeof(attr)); \
         status = _impl(md, &attr); \
         if (status == UCS_OK) { \
-            /* UCX has zeroed the others */ \
-            UCT_VARUNA_COMPAT_MD_ATTR_COPY(of_ucx, &attr); \
+            UCT_VARUNA_COMPAT_MD_ATTR_TO_UCX(of_ucx, &attr); \
         } \
         return status; \
     }
-#else
-#  define UCT_VARUNA_COMPAT_MD_QUERY(_name, _impl) \
-    static ucs_status_t _name(uct_md_h md, uct_md_attr_t *of_ucx) \
-    { \
-        uct_varuna_md_attr_t attr; \
-        ucs_status_t status; \
-        \
-        memset(&attr, 0, sizeof(attr)); \
-        status = _impl(md, &attr); \
-        if (status == UCS_OK) { \
-            UCT_VARUNA_COMPAT_MD_ATTR_TO_V1(of_ucx, &attr); \
-        } \
-        return status; \
-    }
-#endif
 
 #endif

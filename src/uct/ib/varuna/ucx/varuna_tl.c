@@ -51,45 +51,36 @@ typedef struct uct_varuna_tl {
                                         uint16_t *mask_p);
 } uct_varuna_tl_t;
 
+/* What rc_mlx5 and dc_mlx5 have in common */
+#define UCT_VARUNA_TL_MLX5 \
+    .am_overhead     = uct_varuna_mlx5_am_overhead, \
+    .is_drained      = uct_varuna_mlx5_is_drained, \
+    .drain           = uct_varuna_mlx5_drain, \
+    .get_mark        = uct_varuna_mlx5_get_mark, \
+    .has_completions = uct_varuna_mlx5_has_completions, \
+    .has_input       = uct_varuna_mlx5_has_input, \
+    .poll_func       = uct_varuna_mlx5_poll_func, \
+    .refill          = uct_varuna_mlx5_refill, \
+    .stop            = uct_varuna_compat_ep_invalidate, \
+    .allocate_tx     = uct_varuna_mlx5_allocate_tx, \
+    .has_rx          = uct_varuna_mlx5_has_rx, \
+    .event_arm       = uct_varuna_mlx5_event_arm, \
+    .order_request   = uct_varuna_mlx5_order_request, \
+    .order           = uct_varuna_mlx5_order
+
 static const uct_varuna_tl_t uct_varuna_tls[] = {
     [UCT_VARUNA_LANE_RC] = {
-        .am_overhead     = uct_varuna_mlx5_am_overhead,
-        .is_drained      = uct_varuna_mlx5_is_drained,
-        .drain           = uct_varuna_mlx5_drain,
-        .get_mark        = uct_varuna_mlx5_get_mark,
-        .has_completions = uct_varuna_mlx5_has_completions,
-        .has_input       = uct_varuna_mlx5_has_input,
+        UCT_VARUNA_TL_MLX5,
         .progress        = uct_varuna_mlx5_progress,
-        .poll_func       = uct_varuna_mlx5_poll_func,
-        .refill          = uct_varuna_mlx5_refill,
-        .stop            = uct_varuna_compat_ep_invalidate,
         .wait_last_wqe   = uct_varuna_mlx5_ep_wait_last_wqe,
         .query_epsn      = uct_varuna_mlx5_ep_query_epsn,
         .query_sq        = uct_varuna_mlx5_ep_query_sq,
         .reset           = uct_varuna_mlx5_ep_reset,
-        .end_reset       = uct_varuna_mlx5_ep_end_reset,
-        .allocate_tx     = uct_varuna_mlx5_allocate_tx,
-        .has_rx          = uct_varuna_mlx5_has_rx,
-        .event_arm       = uct_varuna_mlx5_event_arm,
-        .order_request   = uct_varuna_mlx5_order_request,
-        .order           = uct_varuna_mlx5_order
+        .end_reset       = uct_varuna_mlx5_ep_end_reset
     },
     [UCT_VARUNA_LANE_DC] = {
-        .am_overhead     = uct_varuna_mlx5_am_overhead,
-        .is_drained      = uct_varuna_mlx5_is_drained,
-        .drain           = uct_varuna_mlx5_drain,
-        .get_mark        = uct_varuna_mlx5_get_mark,
-        .has_completions = uct_varuna_mlx5_has_completions,
-        .has_input       = uct_varuna_mlx5_has_input,
-        .poll_func       = uct_varuna_mlx5_poll_func,
-        .refill          = uct_varuna_mlx5_refill,
-        .stop            = uct_varuna_compat_ep_invalidate,
-        .guard           = uct_varuna_mlx5_guard_dc,
-        .allocate_tx     = uct_varuna_mlx5_allocate_tx,
-        .has_rx          = uct_varuna_mlx5_has_rx,
-        .event_arm       = uct_varuna_mlx5_event_arm,
-        .order_request   = uct_varuna_mlx5_order_request,
-        .order           = uct_varuna_mlx5_order
+        UCT_VARUNA_TL_MLX5,
+        .guard           = uct_varuna_mlx5_guard_dc
     },
     [UCT_VARUNA_LANE_VERBS] = {
         .am_overhead     = uct_varuna_verbs_am_overhead,
