@@ -103,7 +103,7 @@ static void frag_step(uct_varuna_frags_t *frags, const frag_step_t *step)
     uint8_t tag = step->who % (FRAG_SOURCES * FRAG_NUMBERS);
     uct_varuna_frag_source_t source;
     frag_datagram_t datagram;
-    const void *msg = NULL;
+    void *msg = NULL;
     size_t length, size;
     uint8_t am_id;
     void *copy;

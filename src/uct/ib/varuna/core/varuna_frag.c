@@ -383,10 +383,10 @@ uct_varuna_frag_msg_get(uct_varuna_frags_t *frags, const uct_varuna_frag_source_
 
 ucs_status_t uct_varuna_frag_take(uct_varuna_frags_t *frags,
                                   const uct_varuna_frag_source_t *source,
-                                  const void *datagram, size_t size, uint8_t *am_id_p,
-                                  const void **msg_p, size_t *length_p)
+                                  void *datagram, size_t size, uint8_t *am_id_p,
+                                  void **msg_p, size_t *length_p)
 {
-    const uct_varuna_frag_hdr_t *hdr = datagram;
+    uct_varuna_frag_hdr_t *hdr = datagram;
     uct_varuna_frag_msg_t *msg;
 
     if (!uct_varuna_frag_is_valid(hdr, size)) {

@@ -106,7 +106,8 @@ void uct_varuna_frags_cleanup(uct_varuna_frags_t *frags);
  *
  * @param [in]  source    As uct_varuna_frag_source_init() says.
  * @param [out] am_id_p   Of the message.
- * @param [out] msg_p     The message, if it is complete. It is valid until the next call.
+ * @param [out] msg_p     The message, if it is complete: in the datagram, or a copy that is
+ *                        valid until the next call.
  * @param [out] length_p  Its length.
  *
  * @return UCS_OK; UCS_INPROGRESS if more fragments must come; UCS_ERR_INVALID_PARAM if
@@ -115,7 +116,7 @@ void uct_varuna_frags_cleanup(uct_varuna_frags_t *frags);
  */
 ucs_status_t uct_varuna_frag_take(uct_varuna_frags_t *frags,
                                   const uct_varuna_frag_source_t *source,
-                                  const void *datagram, size_t size, uint8_t *am_id_p,
-                                  const void **msg_p, size_t *length_p);
+                                  void *datagram, size_t size, uint8_t *am_id_p,
+                                  void **msg_p, size_t *length_p);
 
 #endif

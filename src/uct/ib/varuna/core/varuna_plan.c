@@ -289,7 +289,7 @@ void uct_varuna_window_destroy(uct_varuna_window_t *window)
 }
 
 void uct_varuna_window_add(uct_varuna_window_t *window, uint64_t addr, size_t length,
-                           const void *arg, int is_known)
+                           void *arg, int is_known)
 {
     uct_varuna_window_op_t *op = &window->ops[window->num_ops];
 

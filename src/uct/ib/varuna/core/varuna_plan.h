@@ -174,7 +174,7 @@ typedef void (*uct_varuna_window_copy_t)(const void *arg, size_t offset, void *d
 typedef struct uct_varuna_window_op {
     uint64_t                    addr;
     size_t                      length;
-    const void                  *arg;      /* Of copy */
+    void                        *arg;      /* Of copy */
     uint8_t                     is_known;  /* Its bytes can be copied */
     uint8_t                     matches;   /* Unordered: its bytes are there, */
     uint8_t                     is_seen;   /* and no later write covers all of them */
@@ -203,7 +203,7 @@ void uct_varuna_window_destroy(uct_varuna_window_t *window);
 
 /** Add the next operation, in posting order. */
 void uct_varuna_window_add(uct_varuna_window_t *window, uint64_t addr, size_t length,
-                           const void *arg, int is_known);
+                           void *arg, int is_known);
 
 /**
  * What is to be read next.

@@ -148,7 +148,7 @@ static void uct_varuna_crowd_note_best(uct_varuna_crowd_link_t *at, uint64_t key
 }
 
 static void uct_varuna_crowd_add(uct_varuna_crowd_t *crowd, unsigned link,
-                                 const uct_varuna_peer_t *peer)
+                                 uct_varuna_peer_t *peer)
 {
     uct_varuna_crowd_link_t *at = &crowd->links[link];
     uint64_t key                = uct_varuna_crowd_key(crowd, peer, link);
@@ -167,7 +167,7 @@ static void uct_varuna_crowd_add(uct_varuna_crowd_t *crowd, unsigned link,
         memset(port, 0, sizeof(*port));
     }
 
-    at->members[at->num_members].peer = (uct_varuna_peer_t*)peer;
+    at->members[at->num_members].peer = peer;
     at->members[at->num_members].next = port->first;
     port->first                       = ++at->num_members;
     if (uct_varuna_witness_is_inside(crowd->ctl, peer, link)) {

@@ -414,7 +414,7 @@ static int uct_varuna_admin_sock_is_dead(const char *path)
 static ucs_status_t
 uct_varuna_admin_sock_sweep(uct_varuna_compat_dirent_t *entry, void *arg)
 {
-    const char *dir = arg;
+    const char *dir = *(const char**)arg;
     char path[UCT_VARUNA_ADMIN_PATH_MAX];
     char *end;
 
@@ -466,7 +466,7 @@ static int uct_varuna_admin_sock_listen(const char *dir)
         return -1;
     }
 
-    (void)ucs_sys_readdir(dir, uct_varuna_admin_sock_sweep, (void*)dir);
+    (void)ucs_sys_readdir(dir, uct_varuna_admin_sock_sweep, &dir);
     ucs_snprintf_safe(temporary, sizeof(temporary), "%s/.%d-%08x", dir, (int)getpid(),
                       number);
     fd = uct_varuna_admin_sock_bind(temporary);

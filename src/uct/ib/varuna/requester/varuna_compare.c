@@ -279,7 +279,7 @@ static ucs_status_t uct_varuna_compare_decide(uct_varuna_ep_t *ep)
 
     for (i = 0; (i < uct_varuna_window_num_ops(window)) && (status == UCS_OK); ++i) {
         op  = uct_varuna_window_op(window, i);
-        req = (uct_varuna_req_t*)op->arg;
+        req = op->arg;
         if (req == NULL) {
             continue;
         }

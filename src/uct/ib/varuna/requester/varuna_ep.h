@@ -157,8 +157,10 @@ uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
 /* What the posting path needs, with the members of uct_varuna_ep_t before it: two cache
  * lines, which a unit test checks. Owner: varuna.inl and varuna_ring.c. */
 typedef struct uct_varuna_ep_hot {
-    const uint8_t              state;       /* uct_varuna_ep_state_t. Only
-                                               varuna_sm.c changes it */
+    union {
+        const uint8_t          state;       /* uct_varuna_ep_state_t */
+        uint8_t                sm_state;    /* The same, for varuna_sm.c alone, which changes it */
+    };
     uint8_t                    fence_next;  /* The next request is fenced */
     uint8_t                    want_signal; /* Silent requests need a completion */
     uint8_t                    num_amos;    /* Unfinished; written by amo/ */

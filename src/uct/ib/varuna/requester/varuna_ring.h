@@ -304,9 +304,9 @@ uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
 {
-    const uct_varuna_bcopy_t *bcopy = req->bcopy;
+    uct_varuna_bcopy_t *bcopy = req->bcopy;
 
-    iov->buffer = (void*)(bcopy + 1);
+    iov->buffer = bcopy + 1;
     iov->length = req->length;
     iov->memh   = uct_varuna_mem_inner(bcopy->memh, req->ep->hot.nic);
     iov->stride = 0;

@@ -41,11 +41,10 @@ static int (*const uct_varuna_sm_steps[])(uct_varuna_ep_t*, ucs_time_t) = {
     (UCS_BIT(UCT_VARUNA_EP_OPENING) | UCS_BIT(UCT_VARUNA_EP_DRAIN) | \
      UCS_BIT(UCT_VARUNA_EP_FENCE) | UCS_BIT(UCT_VARUNA_EP_REPEAT))
 
-/* The state is const to all other files. */
 static void uct_varuna_sm_set(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)
 {
-    *(uint8_t*)&ep->hot.state = state;
-    ep->hot.gate              = 1;
+    ep->hot.sm_state = state;
+    ep->hot.gate     = 1;
 }
 
 static void uct_varuna_sm_enter(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state)

@@ -277,8 +277,7 @@ static ucs_status_t uct_varuna_mlx5_query_ooo_sl_mask(uct_md_h tl_md, uint8_t po
 }
 
 /* @return The service levels that the user allows, UCX_IB_SL */
-static uint16_t uct_varuna_mlx5_allowed_sls(unsigned kind,
-                                            const uct_iface_config_t *config)
+static uint16_t uct_varuna_mlx5_allowed_sls(unsigned kind, uct_iface_config_t *config)
 {
     /* Reading an option needs its whole path through UCX's tables */
     static const char *names[] = {
@@ -288,7 +287,7 @@ static uint16_t uct_varuna_mlx5_allowed_sls(unsigned kind,
     char value[32], *end;
     unsigned long sl;
 
-    if (uct_config_get((void*)config, names[kind], value, sizeof(value)) != UCS_OK) {
+    if (uct_config_get(config, names[kind], value, sizeof(value)) != UCS_OK) {
         return UCS_MASK(UCT_IB_SL_NUM); /* Another version of UCX */
     }
 

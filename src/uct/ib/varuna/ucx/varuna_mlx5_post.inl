@@ -452,7 +452,7 @@ static inline void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
 
 /** The same as uct_ep_get_bcopy(); @a comp must be given. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
+uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_varuna_mlx5_read_t *read,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           uct_completion_t *comp)
 {
@@ -471,7 +471,7 @@ uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, const uct_varuna_mlx5_read_t *read,
     }
 
     desc->super.handler    = uct_varuna_mlx5_read_completed;
-    desc->super.unpack_arg = (void*)read;
+    desc->super.unpack_arg = read;
     desc->super.user_comp  = comp;
     desc->super.length     = length;
     desc->super.sn         = post.wq->sw_pi;

@@ -196,13 +196,13 @@ static ucs_status_t uct_varuna_ud_iface_flush(uct_iface_h tl_iface, unsigned fla
     return (qp->completed == qp->posted) ? UCS_OK : UCS_INPROGRESS;
 }
 
-static void uct_varuna_ud_iface_received(void *arg, uint8_t am_id, const void *msg,
+static void uct_varuna_ud_iface_received(void *arg, uint8_t am_id, void *msg,
                                          size_t length)
 {
     uct_varuna_ud_iface_t *iface = arg;
 
     if (am_id < UCT_AM_ID_MAX) {
-        (void)uct_iface_invoke_am(&iface->super, am_id, (void*)msg, length, 0);
+        (void)uct_iface_invoke_am(&iface->super, am_id, msg, length, 0);
     }
 }
 

@@ -107,7 +107,7 @@ typedef struct uct_varuna_ud_qp {
 } uct_varuna_ud_qp_t;
 
 /* A message has come */
-typedef void (*uct_varuna_ud_received_t)(void *arg, uint8_t am_id, const void *msg,
+typedef void (*uct_varuna_ud_received_t)(void *arg, uint8_t am_id, void *msg,
                                          size_t length);
 
 /** Create a queue pair on the port of an inner interface. */

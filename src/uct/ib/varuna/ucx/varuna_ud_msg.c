@@ -160,10 +160,10 @@ static void uct_varuna_ud_received(uct_varuna_ud_qp_t *qp, const struct ibv_wc *
                                    uct_varuna_ud_received_t received, void *arg)
 {
     unsigned index  = wc->wr_id & ~UCT_VARUNA_UD_RECV;
-    const char *grh = qp->recvs + (index * qp->recv_size);
+    char *grh       = qp->recvs + (index * qp->recv_size);
     uct_varuna_frag_source_t source;
     ucs_status_t status;
-    const void *msg;
+    void *msg;
     uint8_t am_id;
     size_t length;
 

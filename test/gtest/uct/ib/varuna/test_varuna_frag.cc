@@ -59,17 +59,17 @@ protected:
     }
 
     /* @return The message that is complete with a datagram, "-" for none */
-    std::string take(const std::string &datagram,
+    std::string take(std::string datagram,
                      ucs_status_t expected = UCS_INPROGRESS, uint32_t qp_num = 1)
     {
         uct_varuna_frag_source_t source;
         uint8_t am_id;
-        const void *msg;
+        void *msg;
         size_t length;
         ucs_status_t status;
 
         uct_varuna_frag_source_init(&source, NULL, 1, qp_num);
-        status = uct_varuna_frag_take(&m_frags, &source, datagram.data(),
+        status = uct_varuna_frag_take(&m_frags, &source, &datagram[0],
                                       datagram.size(), &am_id, &msg, &length);
         EXPECT_LE(m_frags.bytes, UCT_VARUNA_FRAG_MAX_BYTES);
         if (status != UCS_OK) {
@@ -100,15 +100,15 @@ protected:
     }
 
     /* Anything but a message that is complete with it */
-    void expect_nothing(const std::string &datagram, uint32_t qp_num = 1)
+    void expect_nothing(std::string datagram, uint32_t qp_num = 1)
     {
         uct_varuna_frag_source_t source;
         uint8_t am_id;
-        const void *msg;
+        void *msg;
         size_t length;
 
         uct_varuna_frag_source_init(&source, NULL, 1, qp_num);
-        EXPECT_NE(UCS_OK, uct_varuna_frag_take(&m_frags, &source, datagram.data(),
+        EXPECT_NE(UCS_OK, uct_varuna_frag_take(&m_frags, &source, &datagram[0],
                                                datagram.size(), &am_id, &msg, &length));
     }
 
@@ -315,12 +315,12 @@ UCS_TEST_F(test_varuna_frag, other_version) {
     std::string one = cut(message(100, 1), 1024)[0];
     uct_varuna_frag_source_t source;
     uint8_t am_id;
-    const void *msg;
+    void *msg;
     size_t length;
 
     uct_varuna_frag_source_init(&source, NULL, 1, 1);
     one = change(one, older);
-    ASSERT_UCS_OK(uct_varuna_frag_take(&m_frags, &source, one.data(), one.size(), &am_id,
+    ASSERT_UCS_OK(uct_varuna_frag_take(&m_frags, &source, &one[0], one.size(), &am_id,
                                        &msg, &length));
     EXPECT_EQ(100 + sizeof(uct_varuna_frag_sum_t), length);
 
@@ -454,10 +454,10 @@ UCS_TEST_F(test_varuna_frag, anything_else_is_refused) {
 
         uct_varuna_frag_source_t source;
         uint8_t am_id;
-        const void *msg;
+        void *msg;
         size_t length;
         uct_varuna_frag_source_init(&source, NULL, 1, rng() % 4);
-        (void)uct_varuna_frag_take(&m_frags, &source, any.data(), any.size(), &am_id,
+        (void)uct_varuna_frag_take(&m_frags, &source, &any[0], any.size(), &am_id,
                                    &msg, &length);
     }
 }

@@ -189,15 +189,15 @@ protected:
     }
 
     /* @return The message that is complete with a datagram, "-" for none */
-    std::string take(const fake_ud_nic::datagram &datagram)
+    std::string take(fake_ud_nic::datagram datagram)
     {
         uct_varuna_frag_source_t source;
-        const void *msg;
+        void *msg;
         uint8_t am_id;
         size_t length;
 
         uct_varuna_frag_source_init(&source, NULL, 1, 1);
-        if (uct_varuna_frag_take(&m_frags[datagram.dest], &source, datagram.data.data(),
+        if (uct_varuna_frag_take(&m_frags[datagram.dest], &source, &datagram.data[0],
                                  datagram.data.size(), &am_id, &msg, &length) != UCS_OK) {
             return "-";
         }

@@ -65,7 +65,7 @@ protected:
         unsigned index;
         size_t offset, length;
 
-        for (const write &w : writes) {
+        for (write &w : writes) {
             uct_varuna_window_add(window, BASE + w.addr, w.data.size(), &w, w.is_known);
         }
         while ((length = uct_varuna_window_next(window, &index, &offset)) > 0) {
