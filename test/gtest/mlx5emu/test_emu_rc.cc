@@ -572,3 +572,32 @@ UCS_TEST_F(test_emu_masked, lost_response_does_not_repeat_it) {
     EXPECT_EQ(9ul, atomic(op_cs, 4, 5, 9, 0, ~0ul, 0));
     EXPECT_EQ(1u, executed(1, "cas"));
 }
+
+/* The check of the trace finds that a write was lost */
+class test_emu_rc_sender : public test_emu_rc {
+protected:
+    bool has_trace() const override
+    {
+        return false;
+    }
+};
+
+/* A packet names its destination only: what another queue pair of the peer's port sends is
+ * executed if its PSN fits, and the peer's own packet is a duplicate then */
+UCS_TEST_F(test_emu_rc_sender, is_not_compared) {
+    emu::side c(fabric(), 0, 0), other(fabric(), 0, 1);
+
+    other.connect(*b, 10, 1);
+    other.write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(other.completes(1, IBV_WC_RETRY_EXC_ERR)) << "another port";
+
+    c.connect(*b, emu::patient_timeout);
+    c.put(0, 7);
+    c.write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(7u, b->get(0));
+    a->put(0, 8);
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(7u, b->get(0)) << "lost, without an error";
+}

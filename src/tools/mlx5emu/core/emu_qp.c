@@ -231,6 +231,37 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
     emu_qp_reset(qp);
 }
 
+/* A NIC that uses its numbers again: the lowest that is free of those which it had before, or
+ * one that nobody had. table_lock is held. @return -1 if there is none */
+static int emu_qp_find_used(uint32_t port)
+{
+    const emu_qp_t *qp;
+    int fresh = -1;
+    int index;
+
+    for (index = 2; index < EMU_MAX_QPS; index++) {
+        qp = &emu_fabric->qps[index];
+        if (qp->used) {
+            continue;
+        } else if ((qp->gen != 0) && (qp->port == port)) {
+            return index;
+        } else if ((qp->gen == 0) && (fresh < 0)) {
+            fresh = index;
+        }
+    }
+
+    return fresh;
+}
+
+/* table_lock is held. @return -1 if there is none */
+static int emu_qp_find_free(uint32_t port)
+{
+    int index = emu_fabric->cfg.reuse_qpns ? emu_qp_find_used(port) : -1;
+
+    return (index >= 0) ? index :
+           emu_table_find(EMU_TABLE_QP, emu_fabric->qps, sizeof(emu_qp_t), 2, EMU_MAX_QPS);
+}
+
 int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
                   emu_qp_t **qp_p)
 {
@@ -247,13 +278,8 @@ int emu_qp_create(emu_ctx_t *ctx, const emu_qp_init_attr_t *init,
     }
 
     emu_lock(&emu_fabric->table_lock);
-    if (emu_fabric->cfg.reuse_qpns) {
-        emu_fabric->hints[EMU_TABLE_QP] = 0; /* The lowest that is free */
-    }
-
     ret   = -ENOMEM;
-    index = emu_table_find(EMU_TABLE_QP, emu_fabric->qps, sizeof(*qp), 2,
-                           EMU_MAX_QPS);
+    index = emu_qp_find_free(ctx->port);
     if (index >= 0) {
         qp = &emu_fabric->qps[index];
         emu_qp_init_sizes(qp, init);

@@ -31,8 +31,10 @@ static emu_rx_verdict_t emu_rx_check_state(emu_rx_t *rx)
     }
 }
 
-/* RC: the packet must come from the port that the path leads to. On RoCE the LID of
- * a path is a UDP port, and means nothing here */
+/* RC: the packet must come from the port that the path leads to. Its headers name no queue
+ * pair but this one (InfiniBand specification, volume 1, 9.2 and 9.6.1): NICs cannot
+ * compare the sender's number. On RoCE the LID of a path is a UDP port, and means nothing
+ * here */
 static int emu_rx_is_from(const emu_path_t *path, const emu_pkt_t *pkt)
 {
     if (pkt->has_grh && path->is_full &&
@@ -43,7 +45,7 @@ static int emu_rx_is_from(const emu_path_t *path, const emu_pkt_t *pkt)
 }
 
 /* The packet must be for the address that the queue pair uses; with RC, it must come
- * from the peer */
+ * from the peer's port */
 static emu_rx_verdict_t emu_rx_check_peer(emu_rx_t *rx)
 {
     const emu_qp_t *qp   = rx->qp;
@@ -53,9 +55,8 @@ static emu_rx_verdict_t emu_rx_check_peer(emu_rx_t *rx)
                            pkt->has_grh ? &pkt->grh : NULL)) {
         return EMU_RX_DROP;
     }
-    return ((qp->type == EMU_QPT_DCT) ||
-            ((qp->attr.dest_qp_num == pkt->src_qpn) &&
-             emu_rx_is_from(&qp->path, pkt))) ? EMU_RX_NEXT : EMU_RX_DROP;
+    return ((qp->type == EMU_QPT_DCT) || emu_rx_is_from(&qp->path, pkt)) ?
+           EMU_RX_NEXT : EMU_RX_DROP;
 }
 
 /* DC: the context must be that of this connection, or of an older one */
