@@ -2,12 +2,19 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# Control messages that arrive after the end of their endpoint. Links are not ordered
+# Packets that arrive after the end of what they were meant for.
+#
+# Control messages arrive after the end of their endpoint. Links are not ordered
 # with each other: an endpoint sends requests on link 0, gets no answer, repeats them on
 # link 1, completes and is closed; then its first requests arrive. The server takes the
 # request to open for a new endpoint's, but must not execute the old endpoint's other
-# requests for it: the memory may be freed. A plugin with this mistake (mutant.sh) shows
-# that the test detects it.
+# requests for it: the memory may be freed.
+#
+# A write arrives after the end of its RC connection, whose successor on that link has the
+# number of the dead connection's queue pair, if that is free, and expects the very sequence
+# number: the write would be executed, and the next one be taken for a duplicate.
+#
+# Plugins with these mistakes (mutant.sh) show that the tests detect them.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
@@ -74,6 +81,65 @@ test_they_would_if_their_opening_was_ignored() {
     launcher=$("$top/test/e2e/lib/mutant.sh" any_opening)
     close_before_arrival
     [ "$answer" = "ft: ok 2" ] || fail "the mistake was not detected: $answer"
+    jobs_stop
+    fabric_down
+}
+
+# Numbers of the server's connected queue pairs on link 0
+numbers() {
+    "$emu" status -n "$fabric" --qps | sed -nE 's/^qp ([^ ]*) .* rc +rt[rs] +link 0:0.*/\1/p'
+}
+
+# on_rc LINK COUNT: the client's endpoint has got RC on this link so often
+on_rc() {
+    [ "$(lines client "planned swap from .* to rc on mlx5_$1:1")" -ge "$2" ] ||
+        { ask client "idle 0.02" && false; }
+}
+
+word_is() {
+    ask server get
+    [ "$answer" = "ft: ok $1" ]
+}
+
+# write_late: the second write of the connection on link 0 arrives twice: it is sent again at
+# once, and the first one is delivered ("link 1:2 down") when another connection is there
+write_late() {
+    export UCX_RC_VARUNA_RETURN_DELAY=0 UCX_RC_VARUNA_SPARE_QPS=0
+    export UCX_RC_VARUNA_HOLD_MIN=1ms UCX_RC_VARUNA_PACKET_LIFETIME=1000s
+    fabric_up --links 3 --reuse-qpns --time-scale 0.02 # As above
+    fault packet host=1 link=0 type=rc op=write nth=2 delay=until:down=1:2
+    jobs_start
+    comes on_rc 0 1 || fail "the endpoint does not get RC"
+    first=$(numbers)
+    [ -n "$first" ] || fail "the server has no queue pair"
+    ask client "put 2 ep"
+    faults_fired
+    link 1:0 down
+    ask client "put 3 ep"
+    comes on_rc 1 1 || fail "the endpoint does not get RC on the next link"
+    link 1:0 up
+    comes on_rc 0 2 || fail "the endpoint does not return"
+    word_is 3 || fail "$answer"
+    link 1:2 down
+}
+
+test_late_write_is_dropped() {
+    write_late
+    ask client "idle 0.1"
+    ask client "put 4 ep"
+    word_is 4 || fail "the late write was executed: $answer"
+    [ "$(numbers)" != "$first" ] || fail "the queue pair has the number of the one before"
+    jobs_stop
+    "$emu" trace -n "$fabric" --check >trace.log 2>&1 || fail "$(tail -n 2 trace.log)"
+    fabric_down
+}
+
+test_it_would_not_if_queue_pairs_did_not_rest() {
+    launcher=$("$top/test/e2e/lib/mutant.sh" no_rest)
+    write_late
+    comes word_is 2 || fail "the mistake was not detected: $answer"
+    ask client "put 4 ep"
+    word_is 2 || fail "the mistake was not detected at the next write: $answer"
     jobs_stop
     fabric_down
 }

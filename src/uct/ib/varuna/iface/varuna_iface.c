@@ -19,6 +19,7 @@
 #include <uct/ib/varuna/lanes/varuna_choice.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>
 #include <uct/ib/varuna/requester/amo/varuna_atomics.h>
@@ -549,6 +550,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_tl_iface_t)
     close(self->event_fd);
     uct_varuna_iface_close_ctl(base);
     uct_varuna_graves_cleanup(base);
+    uct_varuna_rest_cleanup(base);
     uct_varuna_iface_close_lanes(self);
     uct_varuna_wake_cleanup(self);
     uct_varuna_audit_close(&self->super);

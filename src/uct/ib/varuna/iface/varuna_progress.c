@@ -14,6 +14,7 @@
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include "varuna_progress.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>
 #include <uct/ib/varuna/responder/varuna_fence.h>
@@ -124,6 +125,7 @@ static UCS_F_NOINLINE void uct_varuna_iface_progress_slow(uct_varuna_tl_iface_t 
     uct_varuna_admin_iface_obey(iface, now);
     if (uct_varuna_scan_is_due(requester, now)) {
         uct_varuna_iface_scan(iface, now);
+        uct_varuna_rest_progress(base, now);
     }
 
     uct_varuna_requester_progress(requester, now);

@@ -209,6 +209,8 @@ static void uct_varuna_vfs_add_sums(uct_varuna_iface_t *iface)
         { "target/unexpected",        &iface->responder->stats.unexpected },
         { "target/strangers_answered", &iface->ctl->stats.answered },
         { "target/strangers_ignored", &iface->ctl->stats.ignored },
+        { "rest/queue_pairs",         &iface->rest.num },
+        { "rest/ended_early",         &iface->rest.num_early },
         { "late_opens",               &uct_varuna_requester(iface)->late_opens }
     };
     unsigned i;

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_grave.h"
+#include "varuna_rest.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/assert.h>
@@ -25,7 +26,7 @@ typedef struct uct_varuna_grave {
 
 static void uct_varuna_grave_close(uct_varuna_iface_t *iface, uct_varuna_grave_t *grave)
 {
-    uct_varuna_lane_ep_destroy(iface, grave->inner, grave->kind);
+    uct_varuna_rest_begin(iface, grave->inner, grave->kind);
     if (grave->remains != NULL) {
         grave->release(grave->remains);
     }

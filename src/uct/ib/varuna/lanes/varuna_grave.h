@@ -2,8 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Inner endpoints whose owner is gone. UCX does not expect a success completion of a
- * destroyed endpoint, so it is destroyed when it is drained. Until then the lane may
- * still complete requests, or write into their buffers.
+ * destroyed endpoint, so it is destroyed when it is drained, or rests from then on
+ * (varuna_rest.h). Until it is drained the lane may still complete requests, or write into
+ * their buffers.
  */
 #ifndef UCT_VARUNA_GRAVE_H_
 #define UCT_VARUNA_GRAVE_H_

@@ -353,6 +353,7 @@ UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_iface_ops_t *ops,
            sizeof(*self) - sizeof(self->super));
     self->md = ucs_derived_of(tl_md, uct_varuna_md_t);
     ucs_list_head_init(&self->graveyard);
+    ucs_list_head_init(&self->rest.eps);
     self->opening.epoll_fd = -1;
     self->rx_headroom = (params->field_mask &
                          UCT_IFACE_PARAM_FIELD_RX_HEADROOM) ?

@@ -135,6 +135,12 @@ struct uct_varuna_iface {
     /* What must be polled */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t. Owner:
                                                  varuna_grave.c */
+    struct {
+        ucs_list_link_t        eps;           /* uct_varuna_rest_t */
+        uint32_t               num;
+        uint32_t               num_early;     /* Destroyed before their time */
+        uint8_t                is_closed;     /* None rests any more */
+    } rest;                                   /* Owner: varuna_rest.c */
     int                        want_dry;      /* Some lane must be polled dry. Owner:
                                                  varuna_lanes.c; set by all that need
                                                  it */

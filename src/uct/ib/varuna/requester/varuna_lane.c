@@ -16,6 +16,7 @@
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ring.h"
@@ -137,14 +138,17 @@ static int uct_varuna_lane_may_ask(const uct_varuna_ep_t *ep, uct_varuna_lane_ki
 static void uct_varuna_lane_note_answer(const uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
                                         unsigned link, ucs_status_t status, ucs_time_t now)
 {
-    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    unsigned nic                    = iface->links[link].nic;
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned nic              = iface->links[link].nic;
 
     if (kind == UCT_VARUNA_LANE_DC) {
         uct_varuna_md_note_handle(iface->md, nic, uct_varuna_lane_no_handle(ep, link), status,
                                   now);
     } else {
         uct_varuna_md_note_answer(iface->md, nic, UCT_VARUNA_SHORT_QP, status, now);
+        if (status != UCS_OK) {
+            uct_varuna_rest_yield(iface, nic);
+        }
     }
 }
 
@@ -229,7 +233,7 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
     }
 
     uct_varuna_lane_forget(ep, lane);
-    uct_varuna_lane_ep_destroy(uct_varuna_ep_iface(ep), lane->ep, lane->kind);
+    uct_varuna_rest_begin(uct_varuna_ep_iface(ep), lane->ep, lane->kind);
     lane->ep = NULL;
 }
 

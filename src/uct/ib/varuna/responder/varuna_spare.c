@@ -13,6 +13,7 @@
 #include "varuna_spare.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
@@ -50,6 +51,9 @@ static ucs_status_t uct_varuna_spare_create(uct_varuna_responder_t *resp, unsign
     params.iface      = uct_varuna_link_rc(&iface->links[link])->inner;
     status            = uct_ep_create(&params, ep_p);
     uct_varuna_md_note_answer(iface->md, nic, UCT_VARUNA_SHORT_QP, status, now);
+    if (status != UCS_OK) {
+        uct_varuna_rest_yield(iface, nic);
+    }
     return status;
 }
 

@@ -14,6 +14,7 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 #include <uct/base/uct_worker.h>
@@ -45,6 +46,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
     iface()->secret_key.words[0]        = 17;
     iface()->num_links                  = num_links;
     ucs_list_head_init(&iface()->graveyard);
+    ucs_list_head_init(&iface()->rest.eps);
     ucs_list_head_init(&requester()->work);
     ucs_list_head_init(&requester()->farewells);
     uct_varuna_link_table_init(&iface()->link_table, num_links, 1,
@@ -125,6 +127,7 @@ fake_host::~fake_host()
     EXPECT_EQ(0u, kh_size(&m_ctl.peers)) << "peers are left";
     uct_varuna_ctl_cleanup(&m_ctl);
     uct_varuna_graves_cleanup(iface());
+    uct_varuna_rest_cleanup(iface());
     EXPECT_EQ(0u, fake_lane::num_mrs) << "memory is left registered";
     uct_worker_destroy(m_worker);
     ucs_async_context_destroy(m_async);

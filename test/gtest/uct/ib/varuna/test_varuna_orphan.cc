@@ -6,6 +6,7 @@
 #include "fake_target.h"
 
 extern "C" {
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 }
 
@@ -81,6 +82,7 @@ UCS_TEST_F(test_varuna_orphan, dead_peer_is_given_up) {
     EXPECT_EQ(1u, host->responder()->stats.given_up);
 
     host->dispatch();
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0, std::count(rc.eps.begin(), rc.eps.end(), qp));
     EXPECT_EQ(1u, host->responder()->stats.orphans);
     EXPECT_EQ(1u, host->responder()->targets.count) << "its logs have no other owner";

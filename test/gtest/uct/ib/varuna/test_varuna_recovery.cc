@@ -7,6 +7,7 @@
 #include "test_varuna_recovery.h"
 
 extern "C" {
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/iface/varuna_config.h>
 }
 
@@ -583,6 +584,7 @@ UCS_TEST_F(test_varuna_recovery, new_lane_fails_during_a_swap) {
     EXPECT_EQ(UCT_VARUNA_LANE_DC, ep->lane.kind);
     EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
     EXPECT_EQ((std::vector<uint64_t>{1}), puts(lane(0)));
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, lane(1, UCT_VARUNA_LANE_RC).eps.size());
     lane(0).complete();
 }
@@ -635,5 +637,6 @@ UCS_TEST_F(test_varuna_recovery, connection_with_work_is_drained_before_it_is_de
     EXPECT_TRUE(rc.eps[0]->in_err);
     rc.is_drained = true;
     uct_varuna_graves_progress(host->iface());
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, rc.eps.size());
 }

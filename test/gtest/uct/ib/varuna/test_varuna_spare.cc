@@ -2,14 +2,17 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Spare queue pairs of the responder, alone: their number, when they are created, and
- * how unused ones are destroyed.
+ * how those that were used rest and are destroyed.
  */
 #include "fake_host.h"
 
 #include <common/test.h>
 
+#include <algorithm>
+
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/responder/varuna_spare.h>
 }
 
@@ -62,6 +65,14 @@ protected:
         uct_varuna_ctl_lock(resp.ctl);
         uct_varuna_spare_drop(&resp, ep, 0);
         uct_varuna_ctl_unlock(resp.ctl);
+    }
+
+    /* A packet lifetime, and a little more than real time may have passed meanwhile */
+    void rest(double lifetimes = 1)
+    {
+        uct_varuna_rest_progress(host->iface(),
+                                 ucs_get_time() + (ucs_time_t)(
+                                 lifetimes * host->iface()->config.packet_lifetime) + 1);
     }
 
     std::unique_ptr<fake_host> host;
@@ -194,6 +205,7 @@ UCS_TEST_F(test_varuna_spare, dropped_is_destroyed_by_the_main_thread) {
     drop(ep);
     EXPECT_EQ(SPARES, lane(0).eps.size());
     uct_varuna_spares_progress(&resp);
+    rest();
     EXPECT_EQ(SPARES, lane(0).eps.size()) << "one destroyed, one made";
     EXPECT_EQ(SPARES + 1, lane(0).num_created);
     EXPECT_TRUE(ucs_list_is_empty(&resp.spares.old));
@@ -214,9 +226,80 @@ UCS_TEST_F(test_varuna_spare, drained_before_it_is_destroyed) {
     EXPECT_EQ(SPARES + 1, lane(0).eps.size());
     uct_varuna_graves_progress(host->iface());
     EXPECT_EQ(SPARES + 1, lane(0).eps.size());
+    rest();
+    EXPECT_EQ(SPARES + 1, lane(0).eps.size());
     lane(0).is_drained = true;
     uct_varuna_graves_progress(host->iface());
+    rest();
     EXPECT_EQ(SPARES, lane(0).eps.size());
+}
+
+/* Packets for it may be on their way, and its number must not be another one's by then */
+UCS_TEST_F(test_varuna_spare, rests_for_the_packet_lifetime) {
+    fake_lane::ep *ep;
+
+    start();
+    host->iface()->config.packet_lifetime = ucs_time_from_sec(1000);
+    ep = (fake_lane::ep*)take(0);
+    drop(&ep->super);
+    uct_varuna_spares_progress(&resp);
+    EXPECT_TRUE(ep->in_err);
+    rest(0.5);
+    EXPECT_EQ(SPARES + 1, lane(0).eps.size());
+    EXPECT_EQ(1u, host->iface()->rest.num);
+    rest();
+    EXPECT_EQ(SPARES, lane(0).eps.size());
+    EXPECT_EQ(0u, host->iface()->rest.num);
+    EXPECT_EQ(0u, host->iface()->rest.num_early);
+}
+
+/* The oldest goes first, and is counted */
+UCS_TEST_F(test_varuna_spare, no_more_than_some_rest) {
+    const unsigned extra = 3;
+
+    start();
+    for (unsigned i = 0; i < (UCT_VARUNA_REST_MAX + extra); ++i) {
+        drop(take(i % NUM_LINKS));
+        uct_varuna_spares_progress(&resp);
+    }
+    EXPECT_EQ((unsigned)UCT_VARUNA_REST_MAX, host->iface()->rest.num);
+    EXPECT_EQ(extra, host->iface()->rest.num_early);
+    EXPECT_EQ((UCT_VARUNA_REST_MAX / NUM_LINKS) + SPARES, lane(0).eps.size());
+    EXPECT_EQ((UCT_VARUNA_REST_MAX / NUM_LINKS) + SPARES, lane(1).eps.size());
+}
+
+/* A NIC has use for what rests on it, and for nothing else */
+UCS_TEST_F(test_varuna_spare, short_nic_gets_the_oldest) {
+    scoped_log_handler slh(hide_warns_logger);
+    uct_ep_h first;
+
+    start();
+    drop(take(0));
+    uct_varuna_spares_progress(&resp);
+    drop(first = take(1));
+    uct_varuna_spares_progress(&resp);
+    drop(take(1));
+    lane(1).create_status = UCS_ERR_NO_MEMORY;
+    uct_varuna_spares_progress(&resp);
+    EXPECT_EQ(2u, host->iface()->rest.num);
+    EXPECT_EQ(1u, host->iface()->rest.num_early);
+    EXPECT_EQ(SPARES + 1, lane(0).eps.size());
+    EXPECT_EQ(SPARES, lane(1).eps.size());
+    EXPECT_EQ(0, std::count(lane(1).eps.begin(), lane(1).eps.end(), (fake_lane::ep*)first));
+}
+
+/* DC's queue pairs are shared, and go on */
+UCS_TEST_F(test_varuna_spare, dc_does_not_rest) {
+    uct_ep_params_t params = {};
+    uct_ep_h ep;
+
+    params.field_mask = UCT_EP_PARAM_FIELD_IFACE;
+    params.iface      = host->lane(0, UCT_VARUNA_LANE_DC).iface();
+    ASSERT_UCS_OK(uct_ep_create(&params, &ep));
+    host->iface()->links[0].lanes[UCT_VARUNA_LANE_DC].num_eps = 1;
+    uct_varuna_rest_begin(host->iface(), ep, UCT_VARUNA_LANE_DC);
+    EXPECT_EQ(0u, host->lane(0, UCT_VARUNA_LANE_DC).eps.size());
+    start(); /* As cleanup() expects */
 }
 
 /* Another endpoint may have the address of a destroyed one */
@@ -237,6 +320,7 @@ UCS_TEST_F(test_varuna_spare, cleanup_destroys_all) {
     start();
     drop(take(0));
     uct_varuna_spares_cleanup(&resp);
+    uct_varuna_rest_cleanup(host->iface());
     for (unsigned link = 0; link < NUM_LINKS; ++link) {
         EXPECT_EQ(0u, lane(link).eps.size());
         EXPECT_EQ(0u, resp.spares.count[link]);

@@ -7,6 +7,7 @@
 #include "fake_target.h"
 
 extern "C" {
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/responder/varuna_connect.h>
 #include <uct/ib/varuna/responder/varuna_target_log.h>
 }
@@ -383,6 +384,7 @@ UCS_TEST_F(test_varuna_target, fence_resets_the_queue_pair) {
     /* It leaves RESET before UCX destroys it: so does the fake */
     send_close(alice, opening);
     host->dispatch();
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, host->lane(0, UCT_VARUNA_LANE_RC).eps.size() -
                   host->iface()->config.spare_qps);
 }
@@ -431,10 +433,12 @@ UCS_TEST_F(test_varuna_target, queue_pair_is_kept_until_its_event_has_come) {
     fence(alice, opening, 1);
     send_close(alice, opening);
     host->dispatch();
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(1u, rc.eps.size() - host->iface()->config.spare_qps);
 
     rc.last_wqe_status = UCS_OK;
     host->dispatch();
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, rc.eps.size() - host->iface()->config.spare_qps);
 }
 
@@ -598,6 +602,7 @@ UCS_TEST_F(test_varuna_target, close_is_answered_and_destroys) {
 
     host->dispatch();
     EXPECT_EQ(0u, host->responder()->targets.count);
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0, std::count(rc.eps.begin(), rc.eps.end(), ep));
     EXPECT_EQ(0u, kh_size(&host->ctl()->peers));
 }

@@ -6,6 +6,7 @@
 #include "test_varuna_recovery.h"
 
 extern "C" {
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_completion.h>
 #include <uct/ib/varuna/requester/varuna_verdict.h>
 }
@@ -319,6 +320,8 @@ UCS_TEST_F(test_varuna_unfenced, connecting_ends_what_was_left) {
     EXPECT_EQ(ep->hot.am_seq - 2, req.am_acked);
     EXPECT_EQ(1u, rc.eps.size());
     answer_connect();
+    EXPECT_EQ(1u, host->iface()->rest.num);
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, rc.eps.size());
 }
 
@@ -334,6 +337,7 @@ UCS_TEST_F(test_varuna_unfenced, fence_ends_what_was_left) {
     ASSERT_UCS_OK(put(1));
     fail_link(1);
     answer_fence(ep->recovery.dead.epoch);
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, rc.eps.size());
 }
 

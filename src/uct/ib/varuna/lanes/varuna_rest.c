@@ -1,0 +1,116 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Queue pairs at rest. See varuna_rest.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_rest.h"
+
+#include <ucs/debug/log.h>
+#include <ucs/debug/memtrack_int.h>
+
+typedef struct uct_varuna_rest {
+    ucs_list_link_t            list;   /* In iface->rest.eps, oldest first */
+    uct_ep_h                   inner;
+    uct_varuna_lane_kind_t     kind;
+    ucs_time_t                 since;
+} uct_varuna_rest_t;
+
+static void uct_varuna_rest_end(uct_varuna_iface_t *iface, uct_varuna_rest_t *rest)
+{
+    ucs_list_del(&rest->list);
+    --iface->rest.num;
+    uct_varuna_lane_ep_destroy(iface, rest->inner, rest->kind);
+    ucs_free(rest);
+}
+
+static void uct_varuna_rest_end_early(uct_varuna_iface_t *iface, uct_varuna_rest_t *rest)
+{
+    ++iface->rest.num_early;
+    uct_varuna_rest_end(iface, rest);
+}
+
+static uct_varuna_rest_t *uct_varuna_rest_oldest(uct_varuna_iface_t *iface)
+{
+    return ucs_list_is_empty(&iface->rest.eps) ? NULL :
+           ucs_list_head(&iface->rest.eps, uct_varuna_rest_t, list);
+}
+
+void uct_varuna_rest_begin(uct_varuna_iface_t *iface, uct_ep_h inner,
+                           uct_varuna_lane_kind_t kind)
+{
+    uct_varuna_rest_t *rest = NULL;
+
+    /* A DCI is the next endpoint's as soon as it is drained, and nobody creates one then */
+    if ((kind != UCT_VARUNA_LANE_DC) && !iface->rest.is_closed) {
+        rest = ucs_malloc(sizeof(*rest), "varuna_rest");
+        iface->rest.num_early += (rest == NULL);
+    }
+
+    if (rest == NULL) {
+        uct_varuna_lane_ep_destroy(iface, inner, kind);
+        return;
+    }
+
+    if (iface->rest.num == UCT_VARUNA_REST_MAX) {
+        uct_varuna_rest_end_early(iface, uct_varuna_rest_oldest(iface));
+    }
+
+    rest->inner = inner;
+    rest->kind  = kind;
+    rest->since = ucs_get_time();
+    ucs_list_add_tail(&iface->rest.eps, &rest->list);
+    ++iface->rest.num;
+}
+
+void uct_varuna_rest_progress(uct_varuna_iface_t *iface, ucs_time_t now)
+{
+    uct_varuna_rest_t *rest;
+
+    while (((rest = uct_varuna_rest_oldest(iface)) != NULL) &&
+           ((rest->since + iface->config.packet_lifetime) < now)) {
+        uct_varuna_rest_end(iface, rest);
+    }
+}
+
+static int uct_varuna_rest_is_on(const uct_varuna_iface_t *iface,
+                                 const uct_varuna_rest_t *rest, unsigned nic)
+{
+    unsigned link;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        if ((iface->links[link].nic == nic) &&
+            (iface->links[link].lanes[rest->kind].inner == rest->inner->iface)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic)
+{
+    uct_varuna_rest_t *rest;
+
+    ucs_list_for_each(rest, &iface->rest.eps, list) {
+        if (uct_varuna_rest_is_on(iface, rest, nic)) {
+            ucs_debug("rc_varuna: %s is short of queue pairs: one does not rest any longer",
+                      iface->md->nics[nic].dev_name);
+            uct_varuna_rest_end_early(iface, rest);
+            return;
+        }
+    }
+}
+
+void uct_varuna_rest_cleanup(uct_varuna_iface_t *iface)
+{
+    uct_varuna_rest_t *rest;
+
+    iface->rest.is_closed = 1;
+    while ((rest = uct_varuna_rest_oldest(iface)) != NULL) {
+        uct_varuna_rest_end(iface, rest);
+    }
+}
