@@ -101,6 +101,7 @@ static inline size_t fuzz_msg_opened(uint8_t *body, fuzz_msg_next_t next, void *
     if (next(arg) % 2) {
         rep->slots_addr |= 1;
         rep->marks_addr |= 1;
+        rep->own_addr   |= 1;
         rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
         rep->num_slots   = next(arg) % 3;
         rep->first_slot  = next(arg) % (UCT_VARUNA_SLOTS_MAX - 2);

@@ -56,54 +56,6 @@ static void ft_check_rings(ft_client_t *client)
     ft_close(client, theirs);
 }
 
-/* Another vQP gets the rings of a closed vQP, but with another key. The closed endpoint
- * must live until then, because it has the key; another one sends the CLOSE. */
-static void ft_reuse(ft_client_t *client,
-                     ft_place_t (*get)(const uct_varuna_ep_t *ep))
-{
-    double end              = ft_now() + FT_TIMEOUT;
-    uct_varuna_ep_t *first  = ft_open(client);
-    ft_place_t old          = get(first);
-    uct_varuna_rkey_t rkey  = *(const uct_varuna_rkey_t*)old.rkey;
-    uct_varuna_ep_t *other  = ft_open(client);
-    uct_varuna_ep_t *next;
-    ft_place_t now;
-
-    ft_write(client, "own key", &old, 1);
-    ft_close(client, first);
-    do {
-        next = ft_open(client);
-        now  = get(next);
-        if (now.addr == old.addr) {
-            break;
-        }
-
-        ft_close(client, next);
-    } while (ft_now() < end);
-
-    if (now.addr != old.addr) {
-        ft_die("no vQP got this memory again");
-    }
-
-    ft_write(client, "next key", &now, 2);
-    old.ep   = other;
-    old.rkey = (uct_rkey_t)&rkey;
-    ft_write(client, "last key", &old, FT_FORGED);
-    if (get == ft_ring) {
-        ft_expect(client, "ring", &now, 2);
-    } else {
-        now.rkey = next->amo.arena.read.rkey;
-        ft_expect(client, "slot", &now, 2);
-    }
-    ft_close(client, next);
-    ft_close(client, other);
-}
-
-static void ft_check_reuse(ft_client_t *client)
-{
-    ft_reuse(client, ft_ring);
-}
-
 /* --- Memory without a key --- */
 
 static void ft_atomic_done(uct_completion_t *comp)
@@ -157,11 +109,23 @@ static void ft_check_proxy(ft_client_t *client)
 
 /* --- Slots of atomics in mode extended --- */
 
+/* Any slot, to read it */
 static ft_place_t ft_slot(const uct_varuna_ep_t *ep, uint32_t slot)
 {
     return (ft_place_t) {
         .ep   = ep,
         .addr = ep->amo.arena.slots_addr + (slot * sizeof(uct_varuna_slot_t)),
+        .rkey = ep->amo.arena.read.rkey
+    };
+}
+
+/* One of its own slots, to write it */
+static ft_place_t ft_own_slot(const uct_varuna_ep_t *ep, uint32_t slot)
+{
+    return (ft_place_t) {
+        .ep   = ep,
+        .addr = ep->amo.arena.own_addr +
+                ((slot - ep->amo.slots.first) * sizeof(uct_varuna_slot_t)),
         .rkey = ep->amo.arena.write.rkey
     };
 }
@@ -175,14 +139,79 @@ static ft_place_t ft_mark(const uct_varuna_ep_t *ep, uint32_t slot)
     };
 }
 
+/* --- Memory that is used again --- */
+
+/* What shows that a vQP has got the rings of a closed one: on a NIC that gives the last key
+ * out again they have the same key */
+static uint64_t ft_ring_name(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, 0);
+}
+
+/* Another vQP gets the rings of a closed vQP, but by another address. The closed endpoint
+ * must live until then, because it has the key; another one sends the CLOSE. */
+static void ft_reuse(ft_client_t *client,
+                     ft_place_t (*get)(const uct_varuna_ep_t *ep),
+                     uint64_t (*get_name)(const uct_varuna_ep_t *ep))
+{
+    double end              = ft_now() + FT_TIMEOUT;
+    uct_varuna_ep_t *first  = ft_open(client);
+    ft_place_t old          = get(first);
+    uint64_t name           = get_name(first);
+    uct_varuna_rkey_t rkey  = *(const uct_varuna_rkey_t*)old.rkey;
+    uct_varuna_ep_t *other  = ft_open(client);
+    uct_varuna_ep_t *next;
+    ft_place_t now;
+
+    ft_write(client, "own key", &old, 1);
+    ft_close(client, first);
+    do {
+        next = ft_open(client);
+        now  = get(next);
+        if (get_name(next) == name) {
+            break;
+        }
+
+        ft_close(client, next);
+        next = NULL;
+    } while (ft_now() < end);
+
+    if (next == NULL) {
+        ft_die("no vQP got this memory again");
+    }
+
+    ft_write(client, "next key", &now, 2);
+    old.ep   = other;
+    old.rkey = (uct_rkey_t)&rkey;
+    ft_write(client, "last key", &old, FT_FORGED);
+    if (get == ft_ring) {
+        ft_expect(client, "ring", &now, 2);
+    } else {
+        now = ft_slot(next, next->amo.slots.first);
+        ft_expect(client, "slot", &now, 2);
+    }
+    ft_close(client, next);
+    ft_close(client, other);
+}
+
+static void ft_check_reuse(ft_client_t *client)
+{
+    ft_reuse(client, ft_ring, ft_ring_name);
+}
+
 static ft_place_t ft_first_slot(const uct_varuna_ep_t *ep)
 {
-    return ft_slot(ep, ep->amo.slots.first);
+    return ft_own_slot(ep, ep->amo.slots.first);
+}
+
+static uint64_t ft_first_slot_name(const uct_varuna_ep_t *ep)
+{
+    return ep->amo.slots.first;
 }
 
 static void ft_check_slots_reuse(ft_client_t *client)
 {
-    ft_reuse(client, ft_first_slot);
+    ft_reuse(client, ft_first_slot, ft_first_slot_name);
 }
 
 /* Only the owner writes a slot's body, and only atomics write marks */
@@ -190,7 +219,7 @@ static void ft_check_slots(ft_client_t *client)
 {
     uct_varuna_ep_t *mine   = ft_open(client);
     uct_varuna_ep_t *theirs = ft_open(client);
-    ft_place_t own          = ft_slot(mine, mine->amo.slots.first);
+    ft_place_t own          = ft_own_slot(mine, mine->amo.slots.first);
     ft_place_t other        = ft_slot(theirs, theirs->amo.slots.first);
     ft_place_t mark         = ft_mark(theirs, theirs->amo.slots.first);
     ft_place_t forged       = other;
@@ -247,7 +276,7 @@ static void ft_forge(ft_client_t *client, const uct_varuna_ep_t *ep,
     body->addr     = addr;
     body->swap     = FT_FORGED;
     body->gen_tail = FT_GEN;
-    place          = ft_slot(ep, slot);
+    place          = ft_own_slot(ep, slot);
     ft_tell("own slot", ft_write_bytes(client, &place,
                                        UCT_VARUNA_SLOT_BODY_SIZE));
 }

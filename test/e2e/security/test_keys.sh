@@ -8,10 +8,11 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
-# access CHECK: runs ft_keys; the client's output and then the server's are in ./out
+# access CHECK [QUIRK]: runs ft_keys; the client's output and then the server's are in ./out
 access() {
     local address keys
     fabric_up --links 1
+    [ -z "${2:-}" ] || "$emu" quirk -n "$fabric" add "$2"
     mkfifo stdin
     : >address
     UCX_LOG_FILE=stderr timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" \
@@ -27,6 +28,8 @@ access() {
     wait $! || fail "the server: $(tail -n 3 server.log)"
     grep '^secret: ' address >>out || fail "the server has not printed its words"
     sed 's/^/# /' out
+    [ -z "${2:-}" ] || "$emu" quirk -n "$fabric" list --check >/dev/null ||
+        fail "the quirk has not acted"
     fabric_down
 }
 
@@ -49,13 +52,20 @@ test_rings_of_others() {
         "after own rings: refused"
 }
 
-# ... and not the client that had them before
+# ... and not the client that had them before, though it knows their key
 test_rings_of_the_next() {
-    access reuse
+    access reuse same-key
     says "own key: done" \
         "next key: done" \
         "last key: refused" \
         "ring: intact"
+}
+
+# A plugin whose rings keep their address shows that the test detects it
+test_rings_that_keep_their_address() {
+    run=$("$top/test/e2e/lib/mutant.sh" same_address)
+    access reuse same-key
+    grep -q '^last key: done' out || fail "the mistake was not detected"
 }
 
 # Mode extended: only its owner writes the value of a slot, and no client
@@ -81,7 +91,7 @@ test_slots_of_others() {
 
 test_slots_of_the_next() {
     export UCX_RC_VARUNA_ATOMIC_MODE=extended
-    access slots_reuse
+    access slots_reuse same-key
     says "own key: done" \
         "next key: done" \
         "last key: refused" \

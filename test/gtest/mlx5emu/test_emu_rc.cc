@@ -233,6 +233,25 @@ UCS_TEST_F(test_emu_rc, key_of_a_deregistered_region) {
     expect_error(1, IBV_WC_REM_ACCESS_ERR);
 }
 
+/* Whoever knows the key of a region that is gone has access to the next one */
+UCS_TEST_F(test_emu_rc, same_key) {
+    emu::side view = *b;
+    emu::numbers_t mr;
+
+    quirk("1:0=same-key");
+    (**b)("dereg", b->mem);
+    mr        = (**b)("mr", b->ctx, 4096, emu::all_access);
+    view.mem  = mr.at(0);
+    view.addr = mr.at(1);
+    view.rkey = mr.at(3);
+    EXPECT_EQ(b->rkey, view.rkey);
+    EXPECT_EQ(1u, acted("same-key", 1, 0));
+    a->put(0, 5);
+    a->write(view, 1, 0, 8, 0);
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_EQ(5u, view.get(0));
+}
+
 UCS_TEST_F(test_emu_rc, misaligned_atomic) {
     a->faa(*b, 1, 0, 4, 1);
     EXPECT_TRUE(a->completes(1, IBV_WC_REM_INV_REQ_ERR));

@@ -89,6 +89,7 @@ struct emu_fabric {
     emu_lock_t          table_lock;    /* guards slots of all tables */
     emu_lock_t          heap_lock;     /* guards heap_* */
     uint32_t            hints[16];     /* next slot to try, per table */
+    uint64_t            mr_freed;      /* regions that were deregistered; table_lock */
 
     /* Fault rules: guarded by fault_lock; the two words are read without */
     emu_lock_t          fault_lock;

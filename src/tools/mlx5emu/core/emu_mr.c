@@ -10,6 +10,7 @@
 #include "emu_late.h"
 #include "emu_nic.h"
 #include "emu_proc.h"
+#include "emu_quirk.h"
 #include "emu_table.h"
 
 #include <errno.h>
@@ -60,6 +61,46 @@ int emu_mr_access_is_valid(unsigned access)
            (access & IBV_ACCESS_LOCAL_WRITE);
 }
 
+/* Quirk same-key: the slot, and so the key, that the port's NIC got back last. table_lock
+ * is held. @return -1 if there is none */
+static int emu_mr_find_last(uint32_t port)
+{
+    uint64_t last = 0;
+    int index     = -1;
+    const emu_mr_t *mr;
+    uint32_t i;
+
+    for (i = 1; i < EMU_MAX_MRS; i++) {
+        mr = &emu_fabric->mrs[i];
+        if ((mr->freed > last) && (mr->port == port) && !mr->is_window && !mr->used) {
+            last  = mr->freed;
+            index = i;
+        }
+    }
+
+    return index;
+}
+
+/* table_lock is held. @return a slot whose variant is set, or -1 */
+static int emu_mr_find(uint32_t port)
+{
+    int index = emu_quirk_on(port, EMU_QUIRK_SAME_KEY) ? emu_mr_find_last(port) : -1;
+    emu_mr_t *mr;
+
+    if (index >= 0) {
+        emu_quirk_act(port, EMU_QUIRK_SAME_KEY, 0, 0, emu_fabric->mrs[index].key);
+        return index;
+    }
+
+    index = emu_table_find(EMU_TABLE_MR, emu_fabric->mrs, sizeof(*mr), 1, EMU_MAX_MRS);
+    if (index >= 0) {
+        mr          = &emu_fabric->mrs[index];
+        mr->variant = (mr->variant + 1) & 0xff;
+    }
+
+    return index;
+}
+
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
                unsigned access, emu_mr_t **mr_p)
 {
@@ -77,11 +118,9 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
     }
 
     emu_lock(&emu_fabric->table_lock);
-    index = emu_table_find(EMU_TABLE_MR, emu_fabric->mrs, sizeof(*mr), 1,
-                           EMU_MAX_MRS);
+    index = emu_mr_find(ctx->port);
     if (index >= 0) {
         mr          = &emu_fabric->mrs[index];
-        mr->variant = (mr->variant + 1) & 0xff;
         mr->key     = (index << 8) | mr->variant;
         mr->proc    = emu_self->index;
         mr->pd      = pd->index;
@@ -264,6 +303,7 @@ void emu_mr_dereg(emu_mr_t *mr)
     emu_mr_t *parent;
 
     emu_lock(&emu_fabric->table_lock); /* No window is made meanwhile */
+    mr->freed = ++emu_fabric->mr_freed;
     __atomic_store_n(&mr->used, 2, __ATOMIC_SEQ_CST);
     emu_unlock(&emu_fabric->table_lock);
     if (mr->windows != 0) {

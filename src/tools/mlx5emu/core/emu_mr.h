@@ -34,6 +34,8 @@ struct emu_mr {
     uint32_t parent;       /* key of the region that this is a window into */
     uint32_t is_window;
     uint32_t windows;      /* into this region; atomic */
+    uint64_t freed;        /* emu_fabric_t::mr_freed when it was deregistered; 0: never.
+                              Guarded by table_lock */
 };
 
 /** A region seen by other addresses, with other rights: start + n in the window

@@ -154,6 +154,16 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .source = "Linux, drivers/infiniband/sw/rxe/rxe_verbs.c,"
                   " rxe_req_notify_cq(); manual page ibv_get_cq_event(3)"
     },
+    [EMU_QUIRK_SAME_KEY] = {
+        .name   = "same-key",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .what   = "a region that is registered gets the very key that was released"
+                  " last on that NIC",
+        .real   = "mlx5: the driver keeps keys of deregistered regions in a cache,"
+                  " and takes the last one first",
+        .source = "Linux, drivers/infiniband/hw/mlx5/mr.c, mlx5_revoke_mr() and"
+                  " pop_mkey_locked(); assign_mkey_variant() only numbers new keys"
+    },
     [EMU_QUIRK_ROCE] = {
         .name   = "roce",
         .scope  = EMU_QUIRK_SCOPE_LINK,

@@ -48,6 +48,7 @@ static int uct_varuna_check_open_arena(const uct_varuna_ctl_open_rep_t *rep)
     /* A UID is looked up among all slots that it can name: none may be missing */
     return (rep->arena_slots == UCT_VARUNA_SLOTS_MAX) &&
            (rep->slots_addr != 0) && (rep->marks_addr != 0) &&
+           ((rep->own_addr != 0) || (rep->num_slots == 0)) &&
            (rep->num_slots <= UCT_VARUNA_SLOT_BLOCK) &&
            (rep->first_slot < rep->arena_slots) &&
            (rep->num_slots <= (rep->arena_slots - rep->first_slot));

@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      18
+#define UCT_VARUNA_WIRE_VERSION      19
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -194,7 +194,7 @@ typedef struct uct_varuna_ctl_open_req {
  * slots, to write their bodies; then the mark of each of the vQP's slots (8 bytes). */
 typedef struct uct_varuna_ctl_open_rep {
     uint64_t                   log_addr;   /* UCT_VARUNA_LOG_COUNT rings, and a word
-                                              for first writes */
+                                              for first writes, as the key names them */
     uint32_t                   target;     /* Goes into AM headers */
     uint16_t                   log_size;   /* Entries of each ring */
     uint16_t                   log_count;
@@ -202,6 +202,8 @@ typedef struct uct_varuna_ctl_open_rep {
     uint16_t                   addr_len;
     uint64_t                   slots_addr; /* Arena for atomics: bodies of slots */
     uint64_t                   marks_addr; /* ... and their marks */
+    uint64_t                   own_addr;   /* Bodies of this vQP's slots, as the key to write
+                                              names them */
     uint32_t                   arena_slots;/* Of the whole arena, 0: none */
     uint32_t                   first_slot; /* Of this vQP */
     uint8_t                    num_slots;  /* Of this vQP, may be 0 */
@@ -383,7 +385,7 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_sum_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 52);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 52);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 60);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_ports_t) == 8);

@@ -11,12 +11,17 @@
 #include "varuna_md_cmd.h"
 #include "varuna_health.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
+#include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
+#include <ucs/sys/sys.h>
 #include <string.h>
 #include <ucs/debug/memtrack_int.h>
 
+
+/* Of addresses that are chosen: mlx5 takes any, and an end beyond 2^64 is no good */
+#define UCT_VARUNA_OWN_ADDRESS_BITS  61
 
 /* Whether a NIC is left out from the beginning */
 static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t deadline)
@@ -30,14 +35,15 @@ static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t d
 
 /* Begin on all NICs that may answer. Ports of one device share a registration. */
 static void uct_varuna_own_begin(uct_varuna_md_t *md, void *address, size_t length,
-                                 unsigned rights, ucs_time_t deadline,
+                                 uint64_t iova, unsigned rights, ucs_time_t deadline,
                                  uct_varuna_own_cmd_t **cmds)
 {
     unsigned nic;
 
     uct_varuna_md_for_each_inner(md, nic) {
         cmds[nic] = uct_varuna_own_passes(md, nic, deadline) ? NULL :
-                    uct_varuna_own_cmd_reg(md, nic, address, length, rights, deadline);
+                    uct_varuna_own_cmd_reg(md, nic, address, length, iova, rights,
+                                           deadline);
     }
 }
 
@@ -82,7 +88,7 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
     unsigned nic, owner;
 
     deadline = (patience == UCS_TIME_INFINITY) ? patience : (ucs_get_time() + patience);
-    uct_varuna_own_begin(md, address, length, rights, deadline, cmds);
+    uct_varuna_own_begin(md, address, length, own->address, rights, deadline, cmds);
     status = uct_varuna_own_end(md, deadline, cmds, own, keys, nic_map_p);
 
     for (nic = 0; nic < md->num_nics; ++nic) {
@@ -97,8 +103,25 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
     return (*nic_map_p != 0) ? UCS_OK : status;
 }
 
+/* A page that nobody has named before: of 2^48 or so. Places within a page stay, as the
+ * kernel demands. */
+static ucs_status_t uct_varuna_own_choose_address(const void *address, uint64_t *iova_p)
+{
+    uint64_t page_mask = ucs_get_page_size() - 1;
+    uint64_t random;
+    ucs_status_t status;
+
+    status = uct_varuna_random_number(&random);
+    if (status == UCS_OK) {
+        *iova_p = (random & UCS_MASK(UCT_VARUNA_OWN_ADDRESS_BITS) & ~page_mask) |
+                  ((uintptr_t)address & page_mask) | UCS_BIT(UCT_VARUNA_OWN_ADDRESS_BITS);
+    }
+
+    return status;
+}
+
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
-                                size_t length, unsigned rights,
+                                size_t length, unsigned rights, int is_shared,
                                 ucs_time_t patience, uct_varuna_own_t *own)
 {
     uint64_t keys[UCT_VARUNA_MAX_LINKS];
@@ -108,6 +131,13 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
     char *key;
 
     memset(own, 0, sizeof(*own));
+    own->address = (uintptr_t)address;
+    status       = is_shared ? UCS_OK : uct_varuna_own_choose_address(address, &own->address);
+    if (status != UCS_OK) {
+        memset(own, 0, sizeof(*own));
+        return status;
+    }
+
     status = uct_varuna_own_reg_all(md, address, length, rights, patience, own, keys,
                                     &nic_map);
     if (status != UCS_OK) {
@@ -180,6 +210,7 @@ struct uct_varuna_own_cmd {
     uct_md_h                   inner;
     void                       *address;
     size_t                     length;
+    uint64_t                   iova;
     unsigned                   rights;
     void                       *mr;
     uint64_t                   key;
@@ -203,8 +234,8 @@ static ucs_status_t uct_varuna_own_cmd_run_reg(uct_varuna_cmd_t *super)
 {
     uct_varuna_own_cmd_t *cmd = ucs_derived_of(super, uct_varuna_own_cmd_t);
 
-    return uct_varuna_mlx5_mr_reg(cmd->inner, cmd->address, cmd->length, cmd->rights,
-                                  &cmd->mr, &cmd->key);
+    return uct_varuna_mlx5_mr_reg(cmd->inner, cmd->address, cmd->length, cmd->iova,
+                                  cmd->rights, &cmd->mr, &cmd->key);
 }
 
 static ucs_status_t uct_varuna_own_cmd_run_dereg(uct_varuna_cmd_t *super)
@@ -274,7 +305,8 @@ static void uct_varuna_own_cmd_start(uct_varuna_md_t *md, unsigned nic,
 
 uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
                                              void *address, size_t length,
-                                             unsigned rights, ucs_time_t deadline)
+                                             uint64_t iova, unsigned rights,
+                                             ucs_time_t deadline)
 {
     uct_varuna_own_cmd_t *cmd = uct_varuna_own_cmd_new(md, nic,
                                                        uct_varuna_own_cmd_run_reg);
@@ -282,6 +314,7 @@ uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
     if (cmd != NULL) {
         cmd->address        = address;
         cmd->length         = length;
+        cmd->iova           = iova;
         cmd->rights         = rights;
         /* One that nobody waits for any more is not given */
         cmd->super.deadline = (deadline == UCS_TIME_INFINITY) ? 0 : deadline;

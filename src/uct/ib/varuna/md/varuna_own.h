@@ -22,6 +22,7 @@ typedef struct uct_varuna_own {
     void                       *mrs[UCT_VARUNA_MAX_LINKS]; /* By NIC; NULL if it
                                               is dead, or missing, or another port of the
                                               device has it */
+    uint64_t                   address;    /* By which peers name it */
     uint8_t                    missing;    /* NICs that have not answered, or are short of
                                               regions */
     size_t                     key_len;
@@ -33,11 +34,13 @@ typedef struct uct_varuna_own {
 #define UCT_VARUNA_OWN_PATIENCE      0.25
 
 /**
- * Register memory on all NICs but dead ones, at the same time, with a key that no
- * registration had lately. One that has no region left is left out, and not asked for a
- * while. Any thread.
+ * Register memory on all NICs but dead ones, at the same time. One that has no region left is
+ * left out, and not asked for a while. Any thread.
  *
  * @param [in]  rights    UCT_VARUNA_MR_xx.
+ * @param [in]  is_shared Peers name it by its address here. Otherwise they name it by one
+ *                        that was never used before and cannot be guessed: the key may be that
+ *                        of an earlier registration, whose users must not reach this one.
  * @param [in]  patience  How long to wait for NICs. One that has not answered by then, or
  *                        hangs already, is left out: peers have no key for it. Or
  *                        UCS_TIME_INFINITY.
@@ -48,7 +51,7 @@ typedef struct uct_varuna_own {
  *         may be asked now. The caller tries again later.
  */
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
-                                size_t length, unsigned rights,
+                                size_t length, unsigned rights, int is_shared,
                                 ucs_time_t patience, uct_varuna_own_t *own);
 
 /** @return Whether a NIC hangs which would have to end the registration. */
@@ -74,7 +77,8 @@ typedef struct uct_varuna_own_cmd uct_varuna_own_cmd_t;
 /** @return The command, which is under way; NULL if there is no memory. */
 uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
                                              void *address, size_t length,
-                                             unsigned rights, ucs_time_t deadline);
+                                             uint64_t iova, unsigned rights,
+                                             ucs_time_t deadline);
 
 /** The same: end a registration. */
 uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic,

@@ -85,6 +85,8 @@ typedef struct uct_varuna_amo_ops {
 typedef struct uct_varuna_ep_arena {
     uint64_t                   slots_addr;
     uint64_t                   marks_addr;
+    uint64_t                   own_addr;    /* By which the key to write names the first of
+                                               our slots */
     uint32_t                   num_slots; /* 0: there is none */
     uct_rkey_bundle_t          read;      /* All bodies */
     uct_rkey_bundle_t          mark;      /* All marks */

@@ -206,7 +206,7 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
     uct_varuna_ctl_hdr_t whose;
 
     memset(rep, 0, sizeof(*rep));
-    rep->log_addr  = (uintptr_t)target->logs;
+    rep->log_addr  = own->address;
     rep->target    = target->am.number;
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;

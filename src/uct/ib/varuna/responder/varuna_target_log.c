@@ -3,8 +3,8 @@
  *
  * Ids of the responder's targets, and the completion logs that belong to them. The
  * logs are evidence, so each target's rings have a registration of their own: only its
- * requester can write to them. An id that is used again gets a new one, and the key of its
- * last requester becomes invalid.
+ * requester can write to them. An id that is used again gets a new one: peers name its rings by
+ * another address then, because the key may be the one that the last requester knows.
  *
  *   never used ---> ready ---> open ---> freed --(packet lifetime)--+
  *                     ^    OPEN_REQ  CLOSE                           |
@@ -213,7 +213,7 @@ static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
      * is not visible before the data that it confirms */
     return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
                               UCT_VARUNA_LOG_BYTES,
-                              UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, patience, own);
+                              UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, 0, patience, own);
 }
 
 /* An id that could not be registered. One whose last key may be valid still is lost. */

@@ -18,7 +18,7 @@ void uct_varuna_target_logs_cleanup(uct_varuna_responder_t *resp);
 /** Main thread, lock not held: makes an id ready, if some have been taken. */
 void uct_varuna_target_logs_progress(uct_varuna_responder_t *resp);
 
-/** Get an id whose log rings have a new key. */
+/** Get an id whose log rings have a new registration. */
 ucs_status_t uct_varuna_target_id_get(uct_varuna_responder_t *resp, uint32_t *id_p);
 
 /** Give it back: nothing that is posted from now on is for its rings. */

@@ -14,7 +14,7 @@
 #include <uct/ib/base/ib_md.h>
 
 ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h tl_md, void *address,
-                                    size_t length, unsigned rights,
+                                    size_t length, uint64_t iova, unsigned rights,
                                     void **mr_p, uint64_t *key_p)
 {
     const uct_ib_md_t *md = ucs_derived_of(tl_md, uct_ib_md_t);
@@ -36,10 +36,10 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h tl_md, void *address,
         access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     }
 
-    mr = ibv_reg_mr(md->pd, address, length, access);
+    mr = ibv_reg_mr_iova(md->pd, address, length, iova, access);
     if (mr == NULL) {
         status = (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_IO_ERROR;
-        ucs_debug("ibv_reg_mr(address=%p length=%zu access=0x%x) failed: %m",
+        ucs_debug("ibv_reg_mr_iova(address=%p length=%zu access=0x%x) failed: %m",
                   address, length, access);
         return status;
     }

@@ -25,17 +25,19 @@ enum {
  * @param [in]  md       Inner memory domain.
  * @param [in]  address  Memory; any address, any length.
  * @param [in]  length   Bytes.
+ * @param [in]  iova     Address by which peers name it. It differs from @a address by whole
+ *                       pages.
  * @param [in]  rights   UCT_VARUNA_MR_xx.
  * @param [out] mr_p     To be released by uct_varuna_mlx5_mr_dereg().
  * @param [out] key_p    Packed key, as uct_md_mkey_pack() of @a md would make it:
- *                       for uct_rkey_unpack(). It differs from the keys of all
- *                       registrations that were released lately.
+ *                       for uct_rkey_unpack(). It may be the key of a registration that was
+ *                       released just before: the kernel keeps them in a cache.
  *
  * @return UCS_ERR_IO_ERROR if the device refuses. Not logged as an error: the
  *         caller knows whether the device may be dead.
  */
 ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
-                                    unsigned rights, void **mr_p,
+                                    uint64_t iova, unsigned rights, void **mr_p,
                                     uint64_t *key_p);
 
 /** Deregister. When it returns, the key gives no access to the memory any more. */

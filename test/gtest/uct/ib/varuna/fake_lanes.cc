@@ -527,7 +527,7 @@ void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other)
 }
 
 ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
-                                    unsigned rights, void **mr_p, uint64_t *key_p)
+                                    uint64_t iova, unsigned rights, void **mr_p, uint64_t *key_p)
 {
     static uint64_t keys = 0;
 

@@ -170,6 +170,7 @@ UCS_TEST_F(test_varuna_parse, ctl_open_rep) {
     rep             = open_rep_body();
     rep.slots_addr  = 0x10000;
     rep.marks_addr  = 0x20000;
+    rep.own_addr    = 0x30000;
     rep.arena_slots = UCT_VARUNA_SLOTS_MAX;
     rep.first_slot  = UCT_VARUNA_SLOTS_MAX - 2;
     rep.num_slots   = 2;

@@ -72,7 +72,8 @@ UCS_TEST_F(test_varuna_target, open_gives_logs_and_a_secret_name) {
     EXPECT_EQ(VQP, msg.hdr.vqp);
     EXPECT_NE(0u, msg.hdr.opening);
     EXPECT_EQ(target(alice)->opening, msg.hdr.opening);
-    EXPECT_EQ((uintptr_t)target(alice)->logs, open_rep(msg).log_addr);
+    EXPECT_EQ(uct_varuna_target_log_key(host->responder(), target(alice)->id)->address,
+              open_rep(msg).log_addr);
     EXPECT_EQ(target(alice)->am.number, open_rep(msg).target);
     EXPECT_EQ(UCT_VARUNA_LOG_SIZE, open_rep(msg).log_size);
     EXPECT_EQ(UCT_VARUNA_LOG_COUNT, open_rep(msg).log_count);

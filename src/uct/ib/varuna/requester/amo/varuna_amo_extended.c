@@ -51,6 +51,7 @@ uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
 
     arena->slots_addr = rep->slots_addr;
     arena->marks_addr = rep->marks_addr;
+    arena->own_addr   = rep->own_addr;
     arena->num_slots  = rep->arena_slots;
     uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail,
                           ucs_get_time());

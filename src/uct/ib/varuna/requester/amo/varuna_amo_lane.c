@@ -132,7 +132,7 @@ static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
     uct_varuna_req_t *req;
 
     req = uct_varuna_amo_req(iface, amo, UCT_VARUNA_REQ_AMO_BODY,
-                             uct_varuna_amo_slot_addr(ep, amo->sm.slot),
+                             uct_varuna_amo_own_slot_addr(ep, amo->sm.slot),
                              ep->amo.arena.write.rkey,
                              UCT_VARUNA_SLOT_BODY_SIZE, 0);
     if (req == NULL) {

@@ -101,7 +101,7 @@ uct_varuna_amo_pair_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
     uct_varuna_amo_pair_target(amo, &cas);
     status = uct_varuna_mlx5_write_cas(
             ep->lane.ep, &body, UCT_VARUNA_SLOT_BODY_SIZE,
-            arena->slots_addr + (amo->sm.slot * sizeof(uct_varuna_slot_t)),
+            uct_varuna_amo_own_slot_addr(ep, amo->sm.slot),
             uct_varuna_rkey_inner(arena->write.rkey, ep->hot.far_nic), &cas, req->data,
             &req->comp);
     if (ucs_likely(status == UCS_OK)) {

@@ -191,6 +191,14 @@ void uct_varuna_amo_native_collect(const uct_varuna_req_t *req);
 void uct_varuna_amo_native_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
 void uct_varuna_amo_native_query(uct_iface_attr_t *attr);
 
+/** The body of one of our own slots, as the key to write it names it. */
+static UCS_F_ALWAYS_INLINE uint64_t
+uct_varuna_amo_own_slot_addr(const uct_varuna_ep_t *ep, uint32_t slot)
+{
+    return ep->amo.arena.own_addr +
+           ((slot - ep->amo.slots.first) * sizeof(uct_varuna_slot_t));
+}
+
 /* The table of such a mode. @a _executed: what becomes of an atomic that was executed and
  * whose value is lost. */
 #define UCT_VARUNA_AMO_NATIVE_OPS(_executed) \

@@ -262,7 +262,8 @@ void uct_varuna_arena_forked(void)
  *
  *   all bodies          read             every requester
  *   all marks           read, atomic     every requester
- *   a block of bodies   write            the requester whose slots they are
+ *   a block of bodies   write            the requester whose slots they are, by an address
+ *                                        that no requester has known before
  *
  * Called by the proxy, which has a block of its own, and by varuna_target.c. */
 
@@ -297,7 +298,7 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
     status = uct_varuna_own_reg(md, proxy->arena.slots,
                                 UCT_VARUNA_SLOTS_MAX *
                                 sizeof(*proxy->arena.slots),
-                                UCT_VARUNA_MR_READ, UCS_TIME_INFINITY,
+                                UCT_VARUNA_MR_READ, 1, UCS_TIME_INFINITY,
                                 &proxy->read_own);
     if (status != UCS_OK) {
         goto err_put;
@@ -306,7 +307,7 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
     status = uct_varuna_own_reg(md, proxy->arena.marks,
                                 UCT_VARUNA_SLOTS_MAX *
                                 sizeof(*proxy->arena.marks),
-                                UCT_VARUNA_MR_READ | UCT_VARUNA_MR_ATOMIC,
+                                UCT_VARUNA_MR_READ | UCT_VARUNA_MR_ATOMIC, 1,
                                 UCS_TIME_INFINITY, &proxy->mark_own);
     if (status != UCS_OK) {
         goto err_dereg_read;
@@ -370,7 +371,7 @@ static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
 
     status = uct_varuna_own_reg(md, &proxy->arena.slots[first],
                                 UCT_VARUNA_SLOT_BLOCK * sizeof(*proxy->arena.slots),
-                                UCT_VARUNA_MR_WRITE,
+                                UCT_VARUNA_MR_WRITE, 0,
                                 ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE),
                                 &client->write_own);
     if ((status == UCS_OK) && (client->write_own.missing == 0)) {
@@ -430,6 +431,7 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
 
     rep->first_slot = client->first_slot;
     rep->num_slots  = UCT_VARUNA_SLOT_BLOCK;
+    rep->own_addr   = client->write_own.address;
     length          = uct_varuna_block_pack_key(tail, length, &client->write_own);
     memcpy(UCS_PTR_BYTE_OFFSET(tail, length),
            &proxy->arena.marks[client->first_slot], marks_size);
