@@ -17,7 +17,8 @@
 # Suites in test/long_suites take minutes each, and run only if they are named, or if
 # RC_VARUNA_LONG is set. If no suite is named, the suites in test/beside_suites, which need
 # a processor most of the time, run at a lower priority, in parallel with the others, of
-# which two run at a time: they wait a part of the time.
+# which three run at a time: they wait a part of the time. Those in test/early_suites wait
+# most of it, for long, and begin first.
 #
 # A suite is a gtest program (test/gtest), UCX's own tests for one transport
 # (test/gtest/ucx_suites), or a script that prints TAP (test_*.sh in test/e2e, test/meta
@@ -54,8 +55,9 @@ limit=${RC_VARUNA_SUITE_TIMEOUT:-3600}
 logs=$build_dir/test-logs
 started=$SECONDS
 
-beside_pid= # The background shells, once they were started
-second_pid=
+helpers=(second third) # Shells that run what the first one has not taken
+beside_pid=            # The background shells, once they were started
+helper_pids=()
 
 # make_quietly LOG TARGETS...: runs make in the build directory
 make_quietly() {
@@ -122,11 +124,6 @@ select_suites() {
     done
 }
 
-# is_beside PATH: whether the suite runs in the background
-is_beside() {
-    grep -qx "$(suite_name "$1")" "$top/test/beside_suites"
-}
-
 # take_turns PATH...: runs those suites that no other shell has taken
 take_turns() {
     local path
@@ -186,46 +183,73 @@ await_beside() {
 
 # end_shells: ends the background shells and all their processes
 end_shells() {
-    # shellcheck disable=SC2046 # numbers
-    kill $(tree "$beside_pid") ${second_pid:+$(tree "$second_pid")} 2>/dev/null || true
+    local pid
+
+    for pid in "$beside_pid" "${helper_pids[@]}"; do
+        # shellcheck disable=SC2046 # numbers
+        kill $(tree "$pid") 2>/dev/null || true
+    done
 }
 
-# second PATH...: the same with the normal priority
-second() {
-    prog="test, second"
+# helper NAME PATH...: the same as beside, with the normal priority
+helper() {
+    local name=$1
+
+    shift
+    prog="test, $name"
     take_turns "$@"
-    : >"$logs/second.ended"
+    : >"$logs/$name.ended"
+}
+
+# await_help: waits for the shells of $helpers
+await_help() {
+    local name
+
+    wait "${helper_pids[@]}" 2>/dev/null || true
+    for name in "${helpers[@]}"; do
+        [ -e "$logs/$name.ended" ] || die "the $name shell has failed"
+    done
+}
+
+# named_in LIST PATH...: prints the paths of those suites that the list names, in its order
+named_in() {
+    local list=$top/test/$1 name path
+
+    shift
+    while read -r name; do
+        for path in "$@"; do
+            [ "$(suite_name "$path")" != "$name" ] || echo "$path"
+        done
+    done <"$list"
 }
 
 # run_beside_each_other PATH...: runs all suites, some of them in the background, and helps
 # with these when the others have ended
 run_beside_each_other() {
-    local name path those=() others=()
+    local name path those others
 
+    mapfile -t those < <(named_in beside_suites "$@") # The longest ones first
+    mapfile -t others < <(named_in early_suites "$@")
     for path in "$@"; do
-        is_beside "$path" || others+=("$path")
+        printf '%s\n' "${those[@]}" "${others[@]}" | grep -qxF -e "$path" || others+=("$path")
     done
-    while read -r name; do # The longest ones first
-        for path in "$@"; do
-            [ "$(suite_name "$path")" != "$name" ] || those+=("$path")
-        done
-    done <"$top/test/beside_suites"
 
-    rm -rf "$logs"/beside.* "$logs"/second.* "$logs/taken"
+    rm -rf "$logs"/*.ended "$logs/taken"
     mkdir "$logs/taken"
     trap end_shells EXIT
     beside "${those[@]}" &
     beside_pid=$!
     weigh_beside 5
-    second "${others[@]}" "${those[@]}" &
-    second_pid=$!
+    for name in "${helpers[@]}"; do
+        helper "$name" "${others[@]}" "${those[@]}" &
+        helper_pids+=($!)
+    done
     take_turns "${others[@]}"
     weigh_beside 0
     take_turns "${those[@]}"
 
     await_beside
-    wait "$second_pid" 2>/dev/null || true
-    [ -e "$logs/second.ended" ] || die "the second shell has failed"
+    await_help
     trap - EXIT
 }
 
