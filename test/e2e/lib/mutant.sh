@@ -81,22 +81,37 @@ copy_tree() {
 
 # copy_all: makes the copies, and applies the patch
 copy_all() {
-    local tests=() headers
+    local audit=src/tools/rc_varuna_audit tests=() programs=() headers
 
     mapfile -t headers < <(cd "$build" &&
                            find . -maxdepth 2 -name '*.h' ! -path './mutants/*')
-    [ $goal = plugin ] || tests=(test/gtest src/tools/rc_varuna_audit)
+    [ $goal = plugin ] || tests=(test/gtest $audit) programs=($audit)
     copy_tree "$top" "$copy" aclocal.m4 config configure configure.ac Makefile.am \
         Makefile.in $varuna "${tests[@]}"
-    # UCX's own tests and those of the emulator are large
-    copy_tree "$build" "$copy/_build" --exclude=test/gtest/ucx --exclude='*gtest_ucp*' \
-        --exclude='*gtest_ucx*' --exclude='*gtest_mlx5emu*.o' \
-        --exclude=test/gtest/gtest_mlx5emu config.status libtool Makefile $varuna \
-        "${tests[@]}" "${headers[@]}"
+    copy_tree "$build" "$copy/_build" config.status libtool Makefile $varuna \
+        "${programs[@]}" "${headers[@]}"
     # Objects depend on files in the copy
     find "$copy/_build" \( -name '*.Plo' -o -name '*.Po' \) \
         -exec sed -i "s#$top/\(src\|test\)/#$copy/\1/#g" {} +
+    [ $goal = plugin ] || link_tests
     patch -s -d "$copy" -p1 -F0 --no-backup-if-mismatch <"$patch" >&2
+}
+
+# link_tests: the tests, which are large, are links. What is made from other sources is not
+link_tests() {
+    local file
+
+    mkdir -p "$copy/_build/test"
+    cp -as "$build/test/gtest" "$copy/_build/test/"
+    rm -f "$copy/_build/test/gtest/gtest_varuna"
+    for file in $(compiled_again); do
+        find "$copy/_build/test/gtest" -name "gtest_varuna-$(basename "$file" .cc).o" -delete
+    done
+}
+
+# compiled_again: prints the tests that the patch names
+compiled_again() {
+    sed -n 's/^Compile: //p' "$patch"
 }
 
 # make_in DIRECTORY TARGET... Optimizing would take more time than it saves
@@ -138,24 +153,6 @@ replace_objects() {
     cd "$top"
 }
 
-# as_old: what depends on the changed files now counts as up to date
-as_old() {
-    local file
-
-    for file in $(sed -n 's|^+++ b/||p' "$patch"); do
-        touch -r "$top/$file" "$copy/$file"
-    done
-}
-
-# compile_named: tests that the patch names are compiled again
-compile_named() {
-    local file
-
-    for file in $(sed -n 's/^Compile: //p' "$patch"); do
-        touch "$copy/$file"
-    done
-}
-
 # newer FILE DIRECTORY PATTERN: prints a file of the directory that matches and is newer. The
 # emulator's tests are another program
 newer() {
@@ -195,8 +192,6 @@ if [ $goal = gtest ]; then
         rm -rf "$copy"
         copy_all
         replace_objects
-        as_old
-        compile_named
         make_in test/gtest gtest_varuna
     }
 else
