@@ -15,6 +15,7 @@
 export LC_ALL=C
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_dir=${RC_VARUNA_BUILD:-$top/_build}
+. "$top/contrib/pause.sh"
 
 # usage: prints the comment that the script begins with
 usage() {
@@ -50,7 +51,7 @@ quietly() {
     "$@" >"$log" 2>&1 &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
-        sleep 0.2
+        pause 0.2
         if ((SECONDS - start >= next)); then
             say "  ... $((SECONDS - start)) s: $(tail -n 1 "$log" |
                                                tr -d '\r' | cut -c 1-100)"

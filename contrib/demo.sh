@@ -122,7 +122,7 @@ start_job() {
     for ((i = 0; i < 200; ++i)); do
         [ ! -s "$dir/$name.port" ] || break
         kill -0 $server 2>/dev/null || break
-        sleep 0.1
+        pause 0.1
     done
     if [ ! -s "$dir/$name.port" ]; then
         cat "$dir/$name.server.log" >&2
@@ -138,7 +138,7 @@ start_job() {
     tail -n +1 -s 0.1 -f --pid=$client "$log" 2>/dev/null | show &
     viewer=$!
     while ! grep -qs '^client: ' "$log" && kill -0 $client 2>/dev/null; do
-        sleep 0.02
+        pause 0.02
     done
     started=$(date +%s%N)
 }
@@ -148,7 +148,7 @@ start_job() {
 at() {
     local when=$((started + (${1%.*} * 10 + ${1#*.}) * 100000000))
     while (($(date +%s%N) < when)) && kill -0 $client 2>/dev/null; do
-        sleep 0.05
+        pause 0.05
     done
     kill -0 $client 2>/dev/null || return 1
     echo "   >>> $1 s  $2"
@@ -163,7 +163,7 @@ rule() {
 await_rules() {
     until "$emu" fault list -n "$fabric" --check >"$dir/faults.log" 2>&1; do
         kill -0 $client 2>/dev/null || return 0
-        sleep 0.01
+        pause 0.01
     done
 }
 

@@ -175,7 +175,7 @@ await_beside() {
             weigh_beside 0 # also processes that were started meanwhile
             next=$((SECONDS + tell_every))
         fi
-        sleep 0.1
+        pause 0.1
     done
     wait "$beside_pid" 2>/dev/null || true # it may have been waited for already
     [ -e "$logs/beside.ended" ] || die "the background shell has failed"

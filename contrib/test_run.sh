@@ -26,7 +26,7 @@ watch() {
     "$@" >>"$log" 2>&1 </dev/null &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
-        sleep 0.1
+        pause 0.1
         if ((SECONDS >= next)); then
             say "  ... $((SECONDS - start)) s: $(progress_line "$log")"
             next=$((SECONDS + tell_every))

@@ -40,10 +40,11 @@ number() {
 
 # alive HOST: whether the machine's process exists
 alive() {
-    local pid
+    local pid= name=
 
-    pid=$(cat "$dir/$1/pid" 2>/dev/null) && [ -n "$pid" ] &&
-        grep -qs "^qemu-system" "/proc/$pid/comm"
+    # Without processes, because it is called all the time
+    { read -r pid <"$dir/$1/pid" && read -r name <"/proc/$pid/comm"; } 2>/dev/null || true
+    [[ $name == qemu-system* ]]
 }
 
 # check_host HOST: the machine must be up
@@ -132,7 +133,7 @@ cmd_up() {
                 die "machine $host has ended: see $dir/$host/qemu and $dir/$host/console"
             ((SECONDS < limit)) ||
                 die "machine $host is not up after 600 s: see $dir/$host/console"
-            sleep 0.2
+            pause 0.2
         done
         [ "$(grep -c 'state ACTIVE' "$dir/$host/boot")" = "$ports" ] ||
             die "the devices of $host are not active: see $dir/$host/boot"
@@ -165,7 +166,7 @@ job() {
     # shellcheck disable=SC2064
     trap "kill $out $err 2>/dev/null" EXIT
     while [ ! -f "$job/status" ] && alive "$host"; do
-        sleep 0.1
+        pause 0.1
     done
     sleep 0.3
     kill "$out" "$err" 2>/dev/null || :
@@ -243,7 +244,7 @@ cmd_down() {
         kill "$pid"
         for ((i = 0; i < 50; i++)); do
             [ -d "/proc/$pid" ] || break
-            sleep 0.1
+            pause 0.1
         done
         [ ! -d "/proc/$pid" ] || kill -9 "$pid"
     done

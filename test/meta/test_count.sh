@@ -409,7 +409,7 @@ proves() {
 
 test_proof_runs_each_machine_once() {
     mkdir -p tree/contrib
-    cp "$top"/contrib/{proof,common}.sh tree/contrib
+    cp "$top"/contrib/{proof,common,pause}.sh tree/contrib
     cat >tree/contrib/test.sh <<EOF
 #!/bin/bash
 echo "\$(nproc) \$(pgrep -c -P \$PPID)" >>$PWD/runs

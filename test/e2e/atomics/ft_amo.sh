@@ -119,7 +119,7 @@ start() {
     for ((i = 0; i < 1200; ++i)); do
         ! grep -qs '^ft: address of all' server.out || break
         kill -0 "$server" 2>/dev/null || break
-        sleep 0.05
+        pause 0.05
     done
     address=$(sed -n 's/^ft: address//p' server.out)
     [[ $address == *' of all '* ]] || fail "no server: $(tail -n 2 server.out server.err)"
@@ -177,7 +177,7 @@ progressed() {
         for ((tries = 0; tries < 1800; ++tries)); do
             [ "$(wc -l <"client.$i.out")" -lt "${want[i]}" ] || continue 2
             clients_run
-            sleep 0.1
+            pause 0.1
         done
         fail "client $i makes no progress"
     done
@@ -220,7 +220,7 @@ moved() {
     for ((tries = 0; tries < 600; ++tries)); do
         [ "$(cat server.out server.err |
              grep -c "atomics .* move from .* to $1")" -lt "$2" ] || return 0
-        sleep 0.1
+        pause 0.1
     done
     fail "the home NIC has not moved to $1: $(tail -n 3 server.err)"
 }

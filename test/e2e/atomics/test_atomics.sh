@@ -53,7 +53,7 @@ won_by_uid() {
         won=$(awk '$1 == "gcas" && $4 != "" && $2 >= 2 ^ 63 && $4 "" == $2 ""' \
               client.*.out | wc -l)
         [ "$won" -lt "$1" ] || return 0
-        sleep 0.1
+        pause 0.1
     done
     fail "only $won successes compared with a UID"
 }
@@ -145,7 +145,7 @@ test_client_dies() {
     progressed 300
     for ((tries = 0; tries < 1800; ++tries)); do
         [ "$(cat client.*.out | grep -c '^fadd')" -le 100 ] || break
-        sleep 0.1
+        pause 0.1
     done
     for pid in "${pids[@]}"; do
         pkill -KILL -P "$pid" || fail "client $pid had ended before"

@@ -20,7 +20,7 @@ contended() {
     for ((i = 0; i < 1800; ++i)); do
         [ "$(cat client.*.out | awk '$1 == "loop" && NF == 4 && $4 "" != $2 ""' |
              wc -l)" -lt 10 ] || return 0
-        sleep 0.1
+        pause 0.1
     done
     fail "no attempt failed"
 }

@@ -103,7 +103,7 @@ test_client_dies_before_confirm() {
     for ((i = 0; i < 1800; ++i)); do
         ask server get
         [ "$answer" != "ft: ok 7" ] || break
-        sleep 0.05
+        pause 0.05
     done
     [ "$answer" = "ft: ok 7" ] || fail "its UID stays: $answer"
     await 120 server.log 'slots from [0-9]* are free again'

@@ -82,7 +82,7 @@ works() {
     exec 7>end
     for ((i = 0; i < 1200; ++i)); do
         [ ! -e address ] || break
-        sleep 0.05
+        pause 0.05
     done
     limit=$1 on 1 "$app" client "$PWD/address" >client.out 2>&1 || status=$?
     exec 7>&-
@@ -138,7 +138,7 @@ test_words_are_shared_with_other_transports() {
     exec 7>end
     for ((i = 0; i < 1200; ++i)); do
         [ ! -e owner ] || break
-        sleep 0.05
+        pause 0.05
     done
     adder posix 0 rc_varuna,posix,self 200
     adder remote 1 rc_varuna 0

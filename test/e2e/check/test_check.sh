@@ -309,7 +309,7 @@ test_killed_server() {
     client=$!
     for ((i = 0; i < 600; ++i)); do
         [ ! -e half ] || break
-        sleep 0.1
+        pause 0.1
     done
     kill -9 "$(program_of $server)"
     rm half

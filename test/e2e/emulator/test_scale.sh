@@ -27,7 +27,7 @@ test_64_processes() {
     done
     for tries in {1..600}; do
         [ "$(cat out.* | grep -c '^4 devices')" -lt 64 ] || break
-        sleep 0.1
+        pause 0.1
     done
     # All of them wait for the end of their input
     kill -0 "${pids[@]}" || fail "not all 64 are there: $(cat out.*)"

@@ -34,7 +34,7 @@ pair() {
         grep -qiE "couldn't connect|unable to connect" \
             client.log || break
         kill -0 "$server" 2>/dev/null || break
-        sleep 0.1
+        pause 0.1
     done
     wait "$server" || fail "$1: the server failed: $(tail -n 3 server.log)"
     [ $status -eq 0 ] || fail "$1: the client failed: $(tail -n 3 client.log)"

@@ -38,7 +38,7 @@ pair() {
             localhost >"$name.log" 2>&1 || status=$?
         grep -qiE "couldn't connect|unable to connect" "$name.log" || break
         kill -0 "$server" 2>/dev/null || break
-        sleep 0.1
+        pause 0.1
     done
     wait "$server" || fail "the server: $(tail -n 3 "$name.server.log")"
     [ $status -eq 0 ] || fail "the client: $(tail -n 3 "$name.log")"
@@ -210,7 +210,7 @@ test_two_share_a_link() {
     one=$!
     for ((tries = 0; tries < 600; ++tries)); do
         [ "$(executed write | cut -d' ' -f1 | sort -u | wc -l)" -lt 2 ] || break
-        sleep 0.1
+        pause 0.1
     done
     link 0:0 rate 400Mbps
     link 2:0 rate 400Mbps
@@ -243,7 +243,7 @@ await_executed() {
     local tries
     for ((tries = 0; tries < 1200; ++tries)); do
         [ "$(executed send | wc -l)" -lt "$1" ] || return 0
-        sleep 0.05
+        pause 0.05
     done
     fail "$1 messages were not executed"
 }
@@ -284,7 +284,7 @@ test_no_time_without() {
     # It ends by itself when the fabric is gone
     for ((i = 0; i < 1200; ++i)); do
         [ -n "$(keeper)" ] || return 0
-        sleep 0.05
+        pause 0.05
     done
     fail "there is still a keeper"
 }

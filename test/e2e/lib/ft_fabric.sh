@@ -99,6 +99,10 @@ has_rnr_waits() {
 # has_lines FILE PATTERN [COUNT]: COUNT lines (1) of the file match
 has_lines() {
     local count
+    if [ "${3:-1}" -eq 1 ]; then
+        grep -aqsE -e "$2" "$1"
+        return
+    fi
     count=$(grep -acE -e "$2" "$1" 2>/dev/null) || true
     [ "${count:-0}" -ge "${3:-1}" ]
 }

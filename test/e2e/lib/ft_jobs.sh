@@ -22,21 +22,33 @@ job_start() {
     eval "${role}_pid=$!"
 }
 
+# read_answers ROLE: stores its answers in $all_answers. Without a process, because many tests
+# do little else than to wait for answers
+read_answers() {
+    local line
+    all_answers=()
+    while IFS= read -r line; do
+        [[ ! $line =~ ^ft:\ (ok|fail|address|ready) ]] || all_answers+=("$line")
+    done <"$1.out"
+}
+
 # answers ROLE: prints the number of answers
 answers() {
-    grep -cE '^ft: (ok|fail|address|ready)' "$1.out" || true
+    read_answers "$1"
+    echo ${#all_answers[@]}
 }
 
 # has_answered ROLE NUMBER
 has_answered() {
-    [ "$(answers "$1")" -ge "$2" ]
+    read_answers "$1"
+    [ ${#all_answers[@]} -ge "$2" ]
 }
 
 # await_answer ROLE NUMBER: waits for this answer, and stores it in $answer
 await_answer() {
     comes has_answered "$1" "$2" ||
         fail "the $1 does not answer: $(tail -n 2 "$1.out" "$1.log")"
-    answer=$(grep -E '^ft: (ok|fail|address|ready)' "$1.out" | sed -n "$2p")
+    answer=${all_answers[$2 - 1]}
 }
 
 # tell ROLE COMMAND: sends it, and does not wait for the answer
@@ -50,7 +62,8 @@ tell() {
 
 # ask ROLE COMMAND: sends it and waits for its answer, which must be "ok"
 ask() {
-    local number=$(($(answers "$1") + 1))
+    read_answers "$1"
+    local number=$((${#all_answers[@]} + 1))
     tell "$1" "$2"
     await_answer "$1" "$number"
     [[ $answer == "ft: ok"* ]] || fail "$1: $2: $answer"

@@ -13,6 +13,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 : "${RCV_PREFIX:=$top/_install}"
 
 . "$top/contrib/next_port.sh"
+. "$top/contrib/pause.sh"
 
 # fail WORDS...: prints the reason and ends the test. In a command substitution it ends
 # only the substitution, and prints to stderr because the output is captured
@@ -54,7 +55,7 @@ comes() {
     while :; do
         ! "$@" || return 0
         [ -z "$comes_over" ] || return 1
-        sleep 0.0$((comes_tries++ < 20 ? 2 : 6))
+        pause 0.0$((comes_tries++ < 20 ? 2 : 6))
         [ $SECONDS -lt $comes_end ] || comes_over=yes
     done
 }

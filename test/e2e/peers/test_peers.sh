@@ -120,7 +120,7 @@ test_messages_to_the_dead_hang() {
         count=all hang
     # More messages are waiting. With the mutant, wait until they occupy all DCIs
     for ((i = 0; i < ${FT_DEAD_WAIT:-2} * 10; ++i)); do
-        sleep 0.1
+        pause 0.1
         "$emu" fault list -n "$fabric" >faults.log
         [ "$(awk '/ hang$/ { print $3 }' faults.log)" -le 4 ] ||
             fail "messages to dead processes occupy all DCIs: $(tail -n 1 faults.log)"

@@ -46,7 +46,7 @@ answer() {
                grep -n -m 1 -E "^ft: $2") && break
         [ $lives = yes ] || break
         ! grep -hE '^ft: die|ERROR: AddressSanitizer|runtime error:' ./*.log || break
-        sleep 0.05
+        pause 0.05
     done
     [ -n "$line" ] || hostile_fail "$1 does not say \"$2\""
     lines_read[$1]=$((${lines_read[$1]:-0} + ${line%%:*}))
