@@ -118,6 +118,7 @@ UCS_TEST_F(test_emu_devx, opcodes_that_no_call_takes) {
 UCS_TEST_F(test_emu_devx, capabilities) {
     mailbox general(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
     mailbox atomic(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
+    mailbox second(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
     mailbox other(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_HCA_CAP);
     const size_t size = EMU_CAP_OUT_OFFSET + EMU_CAP_SIZE;
     emu::answer answer;
@@ -130,6 +131,8 @@ UCS_TEST_F(test_emu_devx, capabilities) {
                                    EMU_CAP_TYPE_ATOMIC << 1), size);
     EXPECT_EQ(0, answer.error);
     EXPECT_EQ(12ul, answer.get(EMU_CAP_OUT_OFFSET, EMU_ATOMIC_SIZE_QP));
+    answer = s->general(second.set(0, EMU_CMD_OP_MOD, EMU_CAP_TYPE_GENERAL_2 << 1), size);
+    EXPECT_EQ(1ul, answer.get(EMU_CAP_OUT_OFFSET, EMU_CAP_2_ORDER_FORCE));
 
     expect_status(EMU_CMD_ST_BAD_OUTP_LEN, s->general(general, size - 1));
     expect_status(EMU_CMD_ST_BAD_PARAM,
@@ -354,6 +357,17 @@ UCS_TEST_F(test_emu_devx, dct) {
               answer.get(dctc, EMU_DCTC_STATE));
     EXPECT_EQ(1ul, answer.get(dctc, EMU_DCTC_RWE));
     EXPECT_EQ(0ul, answer.get(dctc, EMU_DCTC_RRE));
+    EXPECT_EQ(0ul, answer.get(dctc, EMU_DCTC_ORDER_FORCE));
+    EXPECT_EQ(0ul, answer.get(dctc, EMU_DCTC_ORDER_0));
+    fabric().command("quirk", {"add", "ooo"});
+    answer = s->query(dct.object, query, EMU_DCT_CMD_LEN);
+    EXPECT_EQ(1ul, answer.get(dctc, EMU_DCTC_ORDER_0));
+    emu::answer strict = s->create(mailbox(right).set(dctc, EMU_DCTC_ORDER_FORCE, 1));
+    answer = s->query(strict.object, mailbox(EMU_CMD_MIN_LEN, EMU_CMD_QUERY_DCT,
+                                             strict.num()), EMU_DCT_CMD_LEN);
+    EXPECT_EQ(1ul, answer.get(dctc, EMU_DCTC_ORDER_FORCE));
+    EXPECT_EQ(0ul, answer.get(dctc, EMU_DCTC_ORDER_0));
+    s->destroy(strict.object);
     expect_status(EMU_CMD_ST_BAD_OUTP_LEN,
                   s->query(dct.object, query, EMU_DCT_CMD_LEN - 1));
     /* A queue pair's command */

@@ -171,6 +171,7 @@ public:
     uint64_t   umem, umem_id, uar, uar_page;
     uint64_t   cq, rmp, qp;       /* Objects */
     uint32_t   cqn, rmpn, qpn;    /* Numbers */
+    bool       strict = false;    /* The queue pair is forced to IBTA order */
 
 private:
     answer to_answer(const numbers_t &numbers) const;

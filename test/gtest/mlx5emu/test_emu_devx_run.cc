@@ -34,6 +34,7 @@ answer devx_side::to_rtr(const devx_side &peer)
     return modify(qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_INIT2RTR_QP, qpn)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_PORT, 1)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_MTU, IBV_MTU_1024)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_ORDER_FORCE, strict)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_REMOTE_QPN,
                                    peer.qpn)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_RLID, peer.lid)
@@ -188,10 +189,11 @@ protected:
         emu::test_emu::cleanup();
     }
 
-    void connect(unsigned log_cq_a = 4, unsigned log_cq_b = 4)
+    void connect(unsigned log_cq_a = 4, unsigned log_cq_b = 4, bool strict = false)
     {
         a.reset(new emu::devx_side(fabric(), 0, log_cq_a));
         b.reset(new emu::devx_side(fabric(), 1, log_cq_b));
+        b->strict = strict;
         a->create_qp();
         b->create_qp();
         for (auto *s : {a.get(), b.get()}) {
@@ -246,6 +248,36 @@ UCS_TEST_F(test_emu_devx_run, writes_and_reads) {
     expect_cqe(*a, MLX5_CQE_REQ, 40);
     EXPECT_EQ(77ul, a->get(8));
     EXPECT_EQ(40u, executed(1, "write"));
+}
+
+/* Adaptive routing: a responder places what comes early, unless its queue pair is forced to
+ * the specification's order; its context says which */
+UCS_TEST_F(test_emu_devx_run, order_of_placement) {
+    for (bool strict : {false, true}) {
+        connect(4, 4, strict);
+        EXPECT_EQ(0ul, qpc(*b, EMU_QPC_ORDER_0));
+        EXPECT_EQ(strict ? 1ul : 0ul, qpc(*b, EMU_QPC_ORDER_FORCE));
+
+        quirk("ooo:8:60s");
+        EXPECT_EQ(strict ? 0ul : 1ul, qpc(*b, EMU_QPC_ORDER_0));
+        EXPECT_EQ(0ul, qpc(*b, EMU_QPC_ORDER_1));
+        for (unsigned i = 0; i < 12; ++i) {
+            a->put(i * 8, i + 1);
+            a->post(MLX5_OPCODE_RDMA_WRITE, *b, i * 8, 8, i * 8, b->rkey);
+            for (unsigned j = 1; strict && (j < 12); ++j) {
+                EXPECT_TRUE((b->get(j * 8) == 0) || (b->get((j - 1) * 8) != 0));
+            }
+        }
+        for (unsigned i = 0; i < 12; ++i) {
+            expect_cqe(*a, MLX5_CQE_REQ, i);
+            EXPECT_EQ(i + 1ul, b->get(i * 8));
+        }
+        EXPECT_EQ(!strict, acted("ooo") > 0);
+        EXPECT_EQ(strict, counter(1, 0, "sequence_errors") > 0);
+        a.reset();
+        b.reset();
+        renew_fabric();
+    }
 }
 
 /* A program takes back what it has posted in RESET: the NIC must not flush it later */

@@ -14,6 +14,7 @@
 #include "emu_mr.h"
 #include "emu_nic.h"
 #include "emu_pipe.h"
+#include "emu_port.h"
 #include "emu_proc.h"
 #include "emu_quirk.h"
 #include "emu_srq.h"
@@ -209,6 +210,8 @@ static void emu_qp_init(emu_qp_t *qp, int index, emu_ctx_t *ctx,
     qp->srq           = init->srq;
     qp->dc_key        = init->dc_key;
     qp->cookie        = init->cookie;
+    qp->order         = init->order;
+    qp->order_forced  = init->order_forced;
     qp->async         = init->no_async ? NULL :
                         (init->async != NULL) ? init->async : ctx->async;
     qp->req_serial    = 0;
@@ -326,6 +329,13 @@ emu_qp_t *emu_qp_find(uint32_t qpn)
 
     return ((__atomic_load_n(&qp->used, __ATOMIC_ACQUIRE) == 1) &&
             (qp->qpn == (qpn & 0xffffff))) ? qp : NULL;
+}
+
+emu_qp_order_t emu_qp_order(const emu_qp_t *qp)
+{
+    return (qp->order_forced || (qp->order != EMU_QP_ORDER_IBTA) ||
+            (emu_port_ooo_sls(&emu_fabric->ports[qp->port]) == 0)) ?
+           qp->order : EMU_QP_ORDER_RW;
 }
 
 unsigned emu_qp_mtu(const emu_qp_t *qp)

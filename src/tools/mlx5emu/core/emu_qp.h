@@ -25,6 +25,13 @@
 #include "../wqe/emu_wqe.h"
 
 /** What emu_qp_create needs. Sizes are rounded up to powers of two. */
+/** Which packets a responder may place before their predecessors (dp_ordering). */
+typedef enum emu_qp_order {
+    EMU_QP_ORDER_IBTA,           /* none: they are dropped */
+    EMU_QP_ORDER_RW,             /* reads and writes */
+    EMU_QP_ORDER_ALL
+} emu_qp_order_t;
+
 typedef struct emu_qp_init_attr {
     emu_qp_type_t type;
     emu_pd_t      *pd;
@@ -49,6 +56,8 @@ typedef struct emu_qp_init_attr {
     uint32_t      *user_dbrec;
     emu_chan_t    *async;        /* channel of its events, ... */
     int           no_async;      /* ... or none; otherwise the context's */
+    uint8_t       order;         /* emu_qp_order_t */
+    uint8_t       order_forced;  /* whatever the device's default is */
 } emu_qp_init_attr_t;
 
 /** A send WQE in flight; at the index of its first basic block. */
@@ -125,6 +134,8 @@ struct emu_qp {
                                         written with both locks held */
     emu_path_t          path;        /* attr.ah_attr, and the MAC address */
     uint8_t             fatal;       /* EMU_QP_FATAL_x; atomic */
+    uint8_t             order;       /* as its program wants it, emu_qp_order_t; written */
+    uint8_t             order_forced;/* before RTR */
 
     /* Requester half */
     emu_lock_t          req_lock __attribute__((aligned(64)));
@@ -222,6 +233,10 @@ void emu_qp_abandon_msg(emu_qp_t *qp);
 
 /** Forget what came before its predecessors. resp_lock is held. */
 void emu_qp_forget_early(emu_qp_t *qp);
+
+/** How the responder places packets that come early: as its program has forced it, or at least
+ *  as the port's adaptive routing (quirk ooo) needs it. */
+emu_qp_order_t emu_qp_order(const emu_qp_t *qp);
 
 /** The path MTU of a QP, in bytes. */
 unsigned emu_qp_mtu(const emu_qp_t *qp);

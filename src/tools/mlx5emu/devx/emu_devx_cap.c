@@ -57,7 +57,8 @@ static void emu_devx_fill_general(void *cap)
     emu_ifc_set(cap, EMU_CAP_UMR_NO_INDIRECT, 1);
 }
 
-/* Service levels are InfiniBand's: so is the mask of those with adaptive routing */
+/* Service levels are InfiniBand's: so is the mask of those with adaptive routing. Queue pairs
+ * may place data out of order where the fabric routes so */
 static void emu_devx_fill_port(void *cap, const emu_port_t *port)
 {
     int is_roce = emu_port_is_roce(port);
@@ -66,6 +67,8 @@ static void emu_devx_fill_port(void *cap, const emu_port_t *port)
                                                   EMU_CAP_PORT_TYPE_IB);
     emu_ifc_set(cap, EMU_CAP_ROCE, is_roce);
     emu_ifc_set(cap, EMU_CAP_OOO_SL_MASK, !is_roce);
+    emu_ifc_set(cap, EMU_CAP_ORDER_RW_RC, emu_port_ooo_sls(port) != 0);
+    emu_ifc_set(cap, EMU_CAP_ORDER_RW_DC, emu_port_ooo_sls(port) != 0);
 }
 
 static void emu_devx_fill_atomic(void *cap)
@@ -107,6 +110,9 @@ int emu_devx_query_hca_cap(const emu_devx_cmd_t *cmd)
         return EMU_CMD_ST_OK;
     case EMU_CAP_TYPE_ATOMIC:
         emu_devx_fill_atomic(cap);
+        return EMU_CMD_ST_OK;
+    case EMU_CAP_TYPE_GENERAL_2:
+        emu_ifc_set(cap, EMU_CAP_2_ORDER_FORCE, 1);
         return EMU_CMD_ST_OK;
     default:
         return EMU_CMD_ST_BAD_PARAM;

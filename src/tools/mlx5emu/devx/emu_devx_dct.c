@@ -67,6 +67,9 @@ int emu_devx_create_dct(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd)
     init.scatter_cqe = (emu_ifc_get(dctc, EMU_DCTC_CS_RES) != 0);
     init.cookie      = obj->cookie;
     init.no_async    = 1;
+    init.order       = emu_ifc_get(dctc, EMU_DCTC_ORDER_0) |
+                       (emu_ifc_get(dctc, EMU_DCTC_ORDER_1) << 1);
+    init.order_forced = emu_ifc_get(dctc, EMU_DCTC_ORDER_FORCE);
     ret              = emu_qp_create(emu_vctx(cmd->context)->ctx, &init,
                                      &obj->qp);
     if (ret != 0) {
@@ -110,6 +113,9 @@ int emu_devx_query_dct(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
     emu_ifc_set(dctc, EMU_DCTC_STATE,
                 (attr.qp_state == IBV_QPS_RTR) ? EMU_DCTC_STATE_ACTIVE :
                                                  EMU_DCTC_STATE_DRAINED);
+    emu_ifc_set(dctc, EMU_DCTC_ORDER_0, emu_qp_order(qp) & 1);
+    emu_ifc_set(dctc, EMU_DCTC_ORDER_1, emu_qp_order(qp) >> 1);
+    emu_ifc_set(dctc, EMU_DCTC_ORDER_FORCE, qp->order_forced);
     emu_ifc_set(dctc, EMU_DCTC_USER_INDEX, qp->cqe_uidx);
     emu_ifc_set(dctc, EMU_DCTC_CQN, qp->recv_cq->cqn);
     emu_ifc_set(dctc, EMU_DCTC_SRQN, qp->srq->srqn);

@@ -110,6 +110,13 @@ static int emu_devx_qp_init_mem(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd,
            EMU_CMD_ST_BAD_PARAM : EMU_CMD_ST_OK;
 }
 
+static void emu_devx_qp_get_order(const void *qpc, uint8_t *order_p, uint8_t *forced_p)
+{
+    *order_p  = emu_ifc_get(qpc, EMU_QPC_ORDER_0) |
+                (emu_ifc_get(qpc, EMU_QPC_ORDER_1) << 1);
+    *forced_p = emu_ifc_get(qpc, EMU_QPC_ORDER_FORCE);
+}
+
 int emu_devx_create_qp(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd)
 {
     emu_qp_init_attr_t init = {};
@@ -128,6 +135,7 @@ int emu_devx_create_qp(emu_devx_obj_t *obj, const emu_devx_cmd_t *cmd)
     init.scatter_cqe = (emu_ifc_get(qpc, EMU_QPC_CS_RES) != 0);
     init.cookie      = obj->cookie;
     init.no_async    = 1; /* Until the program subscribes */
+    emu_devx_qp_get_order(qpc, &init.order, &init.order_forced);
     ret              = emu_qp_create(emu_vctx(cmd->context)->ctx, &init,
                                      &obj->qp);
     if (ret != 0) {
@@ -308,6 +316,10 @@ int emu_devx_modify_qp(emu_qp_t *qp, const emu_devx_cmd_t *cmd)
         }
     }
 
+    if (emu_ifc_get(cmd->in, EMU_CMD_OPCODE) == EMU_CMD_INIT2RTR_QP) {
+        emu_devx_qp_get_order(emu_devx_in_qpc(cmd), &qp->order, &qp->order_forced);
+    }
+
     rmac = ((mask & IBV_QP_AV) && emu_devx_qp_is_roce(qp)) ?
            ((const uint8_t*)emu_devx_in_qpc(cmd) + EMU_QPC_RMAC_BYTE) : NULL;
     return emu_devx_status(emu_qp_modify_to(qp, &attr, mask, rmac));
@@ -371,6 +383,9 @@ static void emu_devx_qp_put_constant(void *qpc, const emu_qp_t *qp)
     emu_ifc_set(qpc, EMU_QPC_LOG_MSG_MAX, EMU_QPC_LOG_MSG);
     emu_ifc_set(qpc, EMU_QPC_LOG_SQ_SIZE, emu_devx_log2(qp->sq_bb_cnt));
     emu_ifc_set(qpc, EMU_QPC_UAR_PAGE, EMU_DEVX_UAR_PAGE);
+    emu_ifc_set(qpc, EMU_QPC_ORDER_0, emu_qp_order(qp) & 1);
+    emu_ifc_set(qpc, EMU_QPC_ORDER_1, emu_qp_order(qp) >> 1);
+    emu_ifc_set(qpc, EMU_QPC_ORDER_FORCE, qp->order_forced);
     emu_ifc_set(qpc, EMU_QPC_USER_INDEX, qp->cqe_uidx);
     emu_ifc_set(qpc, EMU_QPC_CQN_SND, qp->send_cq->cqn);
     emu_ifc_set(qpc, EMU_QPC_CQN_RCV, qp->recv_cq->cqn);

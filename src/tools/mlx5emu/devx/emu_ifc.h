@@ -72,6 +72,7 @@
 #define EMU_CAP_TYPE_GENERAL       0x00
 #define EMU_CAP_TYPE_ODP           0x02
 #define EMU_CAP_TYPE_ATOMIC        0x03
+#define EMU_CAP_TYPE_GENERAL_2     0x20
 
 #define EMU_CAP_PORT_TYPE_IB       0
 #define EMU_CAP_PORT_TYPE_ETH      1
@@ -93,6 +94,8 @@
 #define EMU_CAP_PORT_TYPE          0x1b6, 2
 #define EMU_CAP_NUM_PORTS          0x1b8, 8
 #define EMU_CAP_LOG_MAX_MSG        0x1c3, 5
+#define EMU_CAP_ORDER_RW_DC        0x1c9, 1
+#define EMU_CAP_ORDER_RW_RC        0x1ca, 1
 #define EMU_CAP_CQE_VERSION        0x1fc, 4
 #define EMU_CAP_COMPACT_AV         0x200, 1
 #define EMU_CAP_UMR_NO_ENTITY_SIZE 0x207, 1
@@ -118,6 +121,8 @@
 #define EMU_CAP_LOG_MAX_PD         0x32b, 5
 #define EMU_CAP_LOG_MAX_RMP        0x383, 5
 #define EMU_CAP_LOG_MAX_WQ_SZ      0x3db, 5
+
+#define EMU_CAP_2_ORDER_FORCE      0x088, 1
 
 #define EMU_ATOMIC_8B_HOST_ORDER   0x040, 2   /* 1: results are in its order */
 #define EMU_ATOMIC_CAN_HOST_ORDER  0x046, 1
@@ -187,6 +192,8 @@
 #define EMU_QPC_ST                 0x008, 8
 #define EMU_QPC_PM_STATE           0x013, 2
 #define EMU_QPC_OFFLOAD_TYPE       0x018, 4
+#define EMU_QPC_ORDER_0            0x026, 1
+#define EMU_QPC_ORDER_FORCE        0x027, 1
 #define EMU_QPC_PD                 0x028, 24
 #define EMU_QPC_MTU                0x040, 3
 #define EMU_QPC_LOG_MSG_MAX        0x043, 5
@@ -208,6 +215,7 @@
 #define EMU_QPC_RRE                0x490, 1
 #define EMU_QPC_RWE                0x491, 1
 #define EMU_QPC_RAE                0x492, 1
+#define EMU_QPC_ORDER_1            0x49c, 1
 #define EMU_QPC_MIN_RNR_NAK        0x4a3, 5
 #define EMU_QPC_NEXT_RCV_PSN       0x4a8, 24
 #define EMU_QPC_CQN_RCV            0x4e8, 24
@@ -259,12 +267,15 @@
 #define EMU_DCT_CMD_DCTC           16
 #define EMU_DCTC_STATE             0x004, 4
 #define EMU_DCTC_OFFLOAD_TYPE      0x018, 4
+#define EMU_DCTC_ORDER_FORCE       0x027, 1
 #define EMU_DCTC_USER_INDEX        0x028, 24
 #define EMU_DCTC_CQN               0x048, 24
 #define EMU_DCTC_ATOMIC_MODE       0x068, 4
 #define EMU_DCTC_RRE               0x06c, 1
 #define EMU_DCTC_RWE               0x06d, 1
 #define EMU_DCTC_RAE               0x06e, 1
+#define EMU_DCTC_ORDER_0           0x073, 1
+#define EMU_DCTC_ORDER_1           0x074, 1
 #define EMU_DCTC_CS_RES            0x088, 8
 #define EMU_DCTC_MIN_RNR_NAK       0x093, 5
 #define EMU_DCTC_SRQN              0x0a8, 24

@@ -116,6 +116,12 @@ static int emu_rx_suits_mtu(const emu_rx_t *rx)
            ((num_full == 0) && (pkt->length <= mtu));
 }
 
+/* Whether the queue pair drops what comes early, whatever the sender's fabric does */
+static int emu_rx_is_strict(const emu_rx_t *rx)
+{
+    return rx->qp->order_forced && (rx->qp->order == EMU_QP_ORDER_IBTA);
+}
+
 static emu_rx_verdict_t emu_rx_check_psn(emu_rx_t *rx)
 {
     int32_t diff = emu_psn_diff(rx->pkt->psn, rx->ctx->resp_psn);
@@ -126,7 +132,7 @@ static emu_rx_verdict_t emu_rx_check_psn(emu_rx_t *rx)
     }
 
     if ((diff > 0) && (rx->pkt->flags & EMU_PKT_OOO) && emu_rx_suits_mtu(rx) &&
-        emu_rx_take_early(rx, diff)) {
+        !emu_rx_is_strict(rx) && emu_rx_take_early(rx, diff)) {
         return EMU_RX_DROP; /* it is acknowledged with its predecessors */
     }
 
