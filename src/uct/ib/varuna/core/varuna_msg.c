@@ -114,6 +114,16 @@ static int uct_varuna_check_connect_rep(const void *fixed, uct_varuna_reader_t *
             (rep->ep_len > 0));
 }
 
+/* The order is known to be one, or the other, or unknown */
+static int uct_varuna_check_fence_rep(const void *fixed, uct_varuna_reader_t *rest)
+{
+    const uct_varuna_ctl_fence_rep_t *rep = fixed;
+
+    return (!(rep->flags & UCT_VARUNA_FENCE_FLAG_ORDERED) ||
+            !(rep->flags & UCT_VARUNA_FENCE_FLAG_UNORDERED)) &&
+           !(rep->dc_ordered & rep->dc_unordered);
+}
+
 /* --- Rows --- */
 
 /* _unit bytes follow for each of its value */
@@ -191,7 +201,8 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[] = {
             UCT_VARUNA_MSG_FIELD(fence_rep, epsn, 0, 0, UCS_MASK(24)),
             UCT_VARUNA_MSG_FIELD(fence_rep, log_size, sizeof(uint64_t),
                                  UCT_VARUNA_LOG_SIZE, UCT_VARUNA_LOG_SIZE)
-        }
+        },
+        .check  = uct_varuna_check_fence_rep
     },
     {
         .type   = UCT_VARUNA_CTL_CLOSE,

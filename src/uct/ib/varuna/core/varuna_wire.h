@@ -247,7 +247,9 @@ enum {
     UCT_VARUNA_FENCE_FLAG_RESET = 8,  /* It is in RESET: nobody had to wait until it is
                                          at rest */
     UCT_VARUNA_FENCE_FLAG_GONE  = 16, /* Its NIC is gone, as the system says */
-    UCT_VARUNA_FENCE_FLAG_LAST  = 32
+    UCT_VARUNA_FENCE_FLAG_ORDERED   = 32, /* It drops what comes before its predecessors */
+    UCT_VARUNA_FENCE_FLAG_UNORDERED = 64, /* It places such writes */
+    UCT_VARUNA_FENCE_FLAG_LAST  = 128
 };
 
 /* FENCE_REP: what the responder knows of the fenced incarnation. Followed by
@@ -256,7 +258,9 @@ typedef struct uct_varuna_ctl_fence_rep {
     uint32_t                   flags;
     uint32_t                   epsn;       /* Next PSN which the QP expected */
     uint16_t                   log_size;
-    uint16_t                   reserved;
+    uint8_t                    dc_ordered; /* NICs (indices) whose DC target drops what comes
+                                              before its predecessors, */
+    uint8_t                    dc_unordered; /* and those whose target places such writes */
     uint32_t                   round;      /* Of the request */
 } UCS_S_PACKED uct_varuna_ctl_fence_rep_t;
 

@@ -26,6 +26,13 @@ static const char *uct_varuna_log_names[] = {
     [UCT_VARUNA_LOG_LAST]     = NULL
 };
 
+static const char *uct_varuna_order_names[] = {
+    [UCT_VARUNA_ORDER_POLICY_AUTO]    = "auto",
+    [UCT_VARUNA_ORDER_POLICY_CERTAIN] = "certain",
+    [UCT_VARUNA_ORDER_POLICY_UNKNOWN] = "unknown",
+    [UCT_VARUNA_ORDER_POLICY_LAST]    = NULL
+};
+
 ucs_config_field_t uct_varuna_iface_config_table[] = {
   {"", "ALLOC=heap;FAILURE=warn", NULL,
    ucs_offsetof(uct_varuna_iface_config_t, super),
@@ -181,6 +188,17 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, log),
    UCS_CONFIG_TYPE_ENUM(uct_varuna_log_names)},
 
+  {"ORDER", "auto",
+   "Whether writes reach the peer's memory in the order in which they were sent,\n"
+   "although the network may route packets adaptively. The log proves something\n"
+   "only then.\n"
+   " - auto    - What the NICs say. On Ethernet most say nothing: it is unknown.\n"
+   " - certain - They do, unless the NICs say that they do not. Set this for an\n"
+   "             Ethernet network without adaptive routing.\n"
+   " - unknown - They may not, whatever the NICs say.",
+   ucs_offsetof(uct_varuna_iface_config_t, order),
+   UCS_CONFIG_TYPE_ENUM(uct_varuna_order_names)},
+
   {"AUDIT", "none",
    "Directory of audit files. Each recovery adds a record of its evidence, its\n"
    "requests and its verdicts, which rc_varuna_audit checks. Nothing is written\n"
@@ -259,6 +277,7 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
                                                config->orphan_timeout);
     iface->config.ambiguous       = config->ambiguous;
     iface->config.log             = config->log;
+    iface->config.order           = config->order;
     iface->config.standby         = config->standby;
     uct_varuna_iface_check_lifetime(iface);
     return UCS_OK;

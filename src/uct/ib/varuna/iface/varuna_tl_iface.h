@@ -35,6 +35,7 @@ typedef struct uct_varuna_iface_config {
     char                       *ctl_dir;       /* Of rc_varuna_ctl's sockets */
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        log;            /* uct_varuna_log_t */
+    int                        order;          /* uct_varuna_order_policy_t */
     int                        standby;
     char                       *audit;         /* Directory, or "none" */
 } uct_varuna_iface_config_t;

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_lanes.h"
+#include "varuna_lane_order.h"
 #include "varuna_lanes.h"
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
@@ -271,40 +272,6 @@ static void uct_varuna_lane_params(uct_varuna_lane_iface_t *lane,
     uct_varuna_lanes_align(inner);
 }
 
-/* Whether log entries prove anything on this lane; logged once for each NIC */
-static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane,
-                                       uct_varuna_nic_t *nic)
-{
-    uct_varuna_order_t order;
-    uint16_t mask;
-    uint8_t sl;
-
-    order                  = uct_varuna_tl_order(lane->inner, lane->kind, &sl, &mask);
-    lane->order_is_certain = (order == UCT_VARUNA_ORDER_CERTAIN);
-    lane->overtakes        = (order == UCT_VARUNA_ORDER_NONE);
-    if (nic->order_is_logged) {
-        return;
-    }
-
-    nic->order_is_logged = 1;
-    switch (order) {
-    case UCT_VARUNA_ORDER_CERTAIN:
-        ucs_info("rc_varuna: %s: packets of service level %u stay in order "
-                 "(ooo_sl_mask 0x%04x)", nic->dev_name, sl, mask);
-        break;
-    case UCT_VARUNA_ORDER_NONE:
-        ucs_diag("rc_varuna: %s: packets of service level %u may overtake each other "
-                 "(ooo_sl_mask 0x%04x), so log entries alone prove nothing. If there is a "
-                 "service level in order, UCX_IB_SL must allow it; otherwise take one out "
-                 "of ar_sl_mask in the subnet manager", nic->dev_name, sl, mask);
-        break;
-    default:
-        ucs_info("rc_varuna: %s: it is unknown whether packets of service level %u stay "
-                 "in order: they may overtake each other", nic->dev_name, sl);
-        break;
-    }
-}
-
 /* Open UCX's interface, lane->inner. */
 static ucs_status_t
 uct_varuna_lane_open_inner(uct_varuna_lane_iface_t *lane, const uct_varuna_nic_t *nic,
@@ -411,7 +378,7 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
         }
     }
 
-    uct_varuna_lane_read_order(lane, nic);
+    uct_varuna_lane_read_order(lane);
 
     status = uct_iface_query(lane->inner, &lane->attr);
     if (status != UCS_OK) {
@@ -610,7 +577,12 @@ static ucs_status_t uct_varuna_link_open(uct_varuna_iface_t *iface, uct_worker_h
         status = uct_varuna_lane_open(iface, worker, params, handlers, link, set->fallback);
     }
 
-    return (status != UCS_OK) ? status : uct_varuna_link_read_address(iface, link);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    uct_varuna_link_log_order(iface, link);
+    return uct_varuna_link_read_address(iface, link);
 }
 
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,

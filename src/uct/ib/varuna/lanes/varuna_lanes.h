@@ -9,6 +9,7 @@
 #define UCT_VARUNA_LANES_H_
 
 #include <uct/ib/varuna/core/varuna_link.h>
+#include <uct/ib/varuna/core/varuna_order.h>
 #include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
@@ -49,9 +50,11 @@ typedef struct uct_varuna_lane_iface {
     uint8_t                    link;   /* Index in iface->links */
     uint8_t                    kind;   /* uct_varuna_lane_kind_t */
     uint8_t                    want_dry; /* dry_at is waited for */
-    uint8_t                    order_is_certain; /* Its packets never overtake each
-                                            other */
-    uint8_t                    overtakes; /* They do */
+    uint8_t                    order;  /* Of the network on which it sends, an
+                                          uct_varuna_order_t */
+    uint8_t                    rx_order; /* Of its queue pairs that receive: the first one
+                                            stands for all. With the lock of ctl */
+    uint8_t                    is_rx_order_read;
     unsigned                   num_eps;  /* Of requesters, in DC; their graves too */
     unsigned                   armed;    /* Its next completion raises one of these events.
                                             Owner: varuna_lanes.c */
@@ -182,6 +185,7 @@ struct uct_varuna_iface {
         unsigned               max_targets;
         uct_varuna_ambiguous_t ambiguous;
         uct_varuna_log_t       log;
+        uct_varuna_order_policy_t order;
         int                    standby;  /* Without DC, RC is also connected in advance */
         int                    port_events;
     } config;
@@ -230,27 +234,6 @@ uct_varuna_link_base(const uct_varuna_link_t *link)
 /** @return The transport of an inner endpoint of a data lane. */
 uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
                                                uct_ep_h ep);
-
-/**
- * @return Whether responders certainly execute what we post on a lane in the order of
- * posting. If not, a log entry does not prove that its data is in memory. If that is
- * unknown, it is not certain.
- */
-static inline int
-uct_varuna_lane_order_is_certain(const uct_varuna_iface_t *iface, unsigned link,
-                                 uct_varuna_lane_kind_t kind)
-{
-    return iface->links[link].lanes[kind].order_is_certain;
-}
-
-/** @return Whether responders are known to place packets that we send on a lane before
- *  others that were sent first. */
-static inline int
-uct_varuna_lane_overtakes(const uct_varuna_iface_t *iface, unsigned link,
-                          uct_varuna_lane_kind_t kind)
-{
-    return iface->links[link].lanes[kind].overtakes;
-}
 
 /** Open the inner interfaces of all links. In case of an error iface->opening.failed is the
  *  link to which it belongs. */

@@ -91,6 +91,7 @@ typedef struct uct_varuna_nic {
                                              varuna_health.c */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
+    int                        order_is_warned; /* ... and that they do not */
 } uct_varuna_nic_t;
 
 /**

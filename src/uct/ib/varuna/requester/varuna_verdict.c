@@ -105,7 +105,8 @@ static void uct_varuna_ep_fill_plan(uct_varuna_ep_t *ep,
 
 /* Give each request its verdict. @return UCS_OK, or why the endpoint fails. */
 static ucs_status_t
-uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
+uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops,
+                         const uct_varuna_evidence_t *evidence)
 {
     ucs_status_t status = UCS_OK;
     ucs_status_t executed;
@@ -136,9 +137,7 @@ uct_varuna_ep_apply_plan(uct_varuna_ep_t *ep, const uct_varuna_plan_op_t *ops)
         case UCT_VARUNA_VERDICT_AMBIGUOUS:
             req->flags           |= UCT_VARUNA_REQ_FLAG_AMBIGUOUS;
             ep->compare.wanted    = 1;
-            ep->compare.unordered = !uct_varuna_lane_order_is_certain(
-                    uct_varuna_ep_iface(ep), ep->recovery.dead.link,
-                    ep->recovery.dead.kind);
+            ep->compare.unordered = evidence->unordered;
             break;
         default:
             if (ops[i].posted) {
@@ -178,6 +177,24 @@ uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
            UCT_VARUNA_DRAIN_DONE;
 }
 
+/* How the other end of the dead lane placed what came early */
+static uct_varuna_order_t uct_varuna_ep_rx_order(const uct_varuna_ep_t *ep,
+                                                 const uct_varuna_ctl_fence_rep_t *rep)
+{
+    const uct_varuna_lane_t *dead = &ep->recovery.dead;
+    unsigned nic                  = ep->peer->links[dead->link].nic % UCT_VARUNA_MAX_LINKS;
+    int is_dc                     = (dead->kind == UCT_VARUNA_LANE_DC);
+
+    if (is_dc ? (rep->dc_ordered & UCS_BIT(nic)) :
+                (rep->flags & UCT_VARUNA_FENCE_FLAG_ORDERED)) {
+        return UCT_VARUNA_ORDER_CERTAIN;
+    }
+
+    return (is_dc ? (rep->dc_unordered & UCS_BIT(nic)) :
+                    (rep->flags & UCT_VARUNA_FENCE_FLAG_UNORDERED)) ?
+           UCT_VARUNA_ORDER_NONE : UCT_VARUNA_ORDER_UNKNOWN;
+}
+
 /* What a FENCE_REP says, in @a ring and in @a evidence_p */
 static void uct_varuna_ep_read_evidence(uct_varuna_ep_t *ep,
                                         const uct_varuna_ctl_fence_rep_t *rep,
@@ -187,6 +204,7 @@ static void uct_varuna_ep_read_evidence(uct_varuna_ep_t *ep,
     const uct_varuna_lane_t *dead     = &ep->recovery.dead;
     uct_varuna_requester_peer_t *peer =
             uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer);
+    uct_varuna_order_t order;
 
     memcpy(ring, rep + 1, UCT_VARUNA_LOG_SIZE * sizeof(*ring));
     memset(evidence_p, 0, sizeof(*evidence_p));
@@ -196,9 +214,11 @@ static void uct_varuna_ep_read_evidence(uct_varuna_ep_t *ep,
     evidence_p->epsn      = rep->epsn;
     evidence_p->acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
     evidence_p->next_psn  = dead->psn;
-    evidence_p->unordered = !uct_varuna_lane_order_is_certain(iface, dead->link,
-                                                              dead->kind);
-    evidence_p->overtakes = uct_varuna_lane_overtakes(iface, dead->link, dead->kind);
+    order                 = uct_varuna_order_of_lane(
+            iface->config.order, iface->links[dead->link].lanes[dead->kind].order,
+            uct_varuna_ep_rx_order(ep, rep));
+    evidence_p->unordered = (order != UCT_VARUNA_ORDER_CERTAIN);
+    evidence_p->overtakes = (order == UCT_VARUNA_ORDER_NONE);
 }
 
 /* The peer's NIC has reported a PSN that cannot be true, twice. */
@@ -255,7 +275,7 @@ uct_varuna_ep_decide(uct_varuna_ep_t *ep, const uct_varuna_evidence_t *evidence,
 
     uct_varuna_ep_add_result(ep, result);
     uct_varuna_audit_begin(ep, evidence, audit_flags, ops, result->doubt, &draft);
-    status = uct_varuna_ep_apply_plan(ep, ops);
+    status = uct_varuna_ep_apply_plan(ep, ops, evidence);
     uct_varuna_audit_commit(ep, status, &draft);
     ucs_free(ops);
     return status;

@@ -21,6 +21,7 @@
 #include "varuna_fence.h"
 #include "varuna_target.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_lane_order.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
 
 #include <ucs/debug/log.h>
@@ -200,6 +201,7 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
 
     status = uct_varuna_rc_connect(&resp->iface->links[rc_link], ep, req);
     if (status == UCS_OK) {
+        uct_varuna_lane_read_rx_order(resp->iface, rc_link, ep);
         status = uct_varuna_target_attach_ep(resp, target, ep, rc_link,
                                              hdr->epoch);
     }

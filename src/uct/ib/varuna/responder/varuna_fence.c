@@ -179,6 +179,37 @@ void uct_varuna_target_clear_ring(uct_varuna_target_t *target, uint32_t epoch)
            UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
 }
 
+/* How the responder's queue pair of this incarnation places what comes early, and all DC
+ * targets: which of them it used is not known here. */
+static void uct_varuna_fence_put_order(const uct_varuna_responder_t *resp,
+                                       const uct_varuna_target_qp_t *qp,
+                                       uct_varuna_ctl_fence_rep_t *rep)
+{
+    const uct_varuna_iface_t *iface = resp->iface;
+    const uct_varuna_lane_iface_t *dc;
+    uct_varuna_order_t order;
+    unsigned link;
+
+    if (qp != NULL) {
+        order       = uct_varuna_link_rc(&iface->links[qp->link])->rx_order;
+        rep->flags |= (order == UCT_VARUNA_ORDER_CERTAIN) ? UCT_VARUNA_FENCE_FLAG_ORDERED :
+                      (order == UCT_VARUNA_ORDER_NONE) ? UCT_VARUNA_FENCE_FLAG_UNORDERED : 0;
+    }
+
+    for (link = 0; link < iface->num_links; ++link) {
+        dc = uct_varuna_link_base(&iface->links[link]);
+        if (dc->kind != UCT_VARUNA_LANE_DC) {
+            continue;
+        }
+
+        if (dc->rx_order == UCT_VARUNA_ORDER_CERTAIN) {
+            rep->dc_ordered |= UCS_BIT(iface->links[link].nic);
+        } else if (dc->rx_order == UCT_VARUNA_ORDER_NONE) {
+            rep->dc_unordered |= UCS_BIT(iface->links[link].nic);
+        }
+    }
+}
+
 static void uct_varuna_fence_reply(uct_varuna_responder_t *resp, unsigned link,
                                    const uct_varuna_ctl_hdr_t *hdr,
                                    uct_varuna_target_t *target, uint32_t round,
@@ -197,6 +228,7 @@ static void uct_varuna_fence_reply(uct_varuna_responder_t *resp, unsigned link,
                                   UCT_VARUNA_FENCE_FLAG_GONE : 0);
         rep->epsn  = qp->epsn;
     }
+    uct_varuna_fence_put_order(resp, (qp->epoch == hdr->epoch) ? qp : NULL, rep);
 
     /* After the fence, so that nothing is written in between */
     ucs_memory_cpu_load_fence();

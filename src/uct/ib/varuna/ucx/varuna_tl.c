@@ -49,6 +49,8 @@ typedef struct uct_varuna_tl {
                                                 uct_iface_config_t *config);
     uct_varuna_order_t         (*order)(uct_iface_h iface, uint8_t *sl_p,
                                         uint16_t *mask_p);
+    uct_varuna_order_t         (*order_of_ep)(uct_ep_h ep);
+    uct_varuna_order_t         (*order_of_iface)(uct_iface_h iface);
 } uct_varuna_tl_t;
 
 /* What rc_mlx5 and dc_mlx5 have in common */
@@ -76,11 +78,13 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .query_epsn      = uct_varuna_mlx5_ep_query_epsn,
         .query_sq        = uct_varuna_mlx5_ep_query_sq,
         .reset           = uct_varuna_mlx5_ep_reset,
-        .end_reset       = uct_varuna_mlx5_ep_end_reset
+        .end_reset       = uct_varuna_mlx5_ep_end_reset,
+        .order_of_ep     = uct_varuna_mlx5_order_of_rc
     },
     [UCT_VARUNA_LANE_DC] = {
         UCT_VARUNA_TL_MLX5,
-        .guard           = uct_varuna_mlx5_guard_dc
+        .guard           = uct_varuna_mlx5_guard_dc,
+        .order_of_iface  = uct_varuna_mlx5_order_of_dct
     },
     [UCT_VARUNA_LANE_VERBS] = {
         .am_overhead     = uct_varuna_verbs_am_overhead,
@@ -249,4 +253,16 @@ uct_varuna_order_t uct_varuna_tl_order(uct_iface_h iface, unsigned kind, uint8_t
     }
 
     return uct_varuna_tls[kind].order(iface, sl_p, mask_p);
+}
+
+uct_varuna_order_t uct_varuna_tl_order_of_qp(uct_iface_h iface, uct_ep_h ep, unsigned kind)
+{
+    const uct_varuna_tl_t *tl = &uct_varuna_tls[kind];
+
+    if (tl->order_of_iface != NULL) {
+        return tl->order_of_iface(iface);
+    }
+
+    return ((tl->order_of_ep == NULL) || (ep == NULL)) ? UCT_VARUNA_ORDER_UNKNOWN :
+           tl->order_of_ep(ep);
 }

@@ -9,6 +9,7 @@
 #ifndef UCT_VARUNA_TL_H_
 #define UCT_VARUNA_TL_H_
 
+#include "varuna_mlx5_order.h"
 #include "varuna_mlx5_port.h"
 #include "varuna_tl_def.h"
 #include <uct/ib/varuna/core/varuna_def.h>
@@ -156,5 +157,10 @@ ucs_status_t uct_varuna_tl_reach_all(unsigned kind, uct_iface_config_t *config);
 /** Whether packets stay in order: see uct_varuna_mlx5_order(). */
 uct_varuna_order_t uct_varuna_tl_order(uct_iface_h iface, unsigned kind, uint8_t *sl_p,
                                        uint16_t *mask_p);
+
+/** What is known of the queue pair that receives on a lane: of @a ep, or of the interface if
+ *  its peers share one (DC). @a ep NULL: nothing, if each peer has its own. */
+uct_varuna_order_t uct_varuna_tl_order_of_qp(uct_iface_h iface, uct_ep_h ep,
+                                             unsigned kind);
 
 #endif

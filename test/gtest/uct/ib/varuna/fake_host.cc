@@ -89,7 +89,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
             own->lanes[kind].inner = m_lanes[kind][link]->iface();
             own->lanes[kind].link  = link;
             own->lanes[kind].kind  = kind;
-            own->lanes[kind].order_is_certain = 1;
+            own->lanes[kind].order = UCT_VARUNA_ORDER_CERTAIN;
             m_lanes[kind][link]->attr(&own->lanes[kind].attr);
         }
 

@@ -179,6 +179,7 @@ void fake_lane::attr(uct_iface_attr_t *attr) const
 }
 
 bool fake_lane::arm_is_blind = false;
+uct_varuna_order_t fake_lane::rx_order = UCT_VARUNA_ORDER_UNKNOWN;
 
 fake_lane::fake_lane(unsigned plane) :
     num_tries(0), num_created(0), num_polled(0), create_status(UCS_OK), connect_status(UCS_OK),
@@ -489,6 +490,12 @@ uct_varuna_order_t uct_varuna_tl_order(uct_iface_h inner, unsigned kind, uint8_t
                                        uint16_t *mask_p)
 {
     return UCT_VARUNA_ORDER_UNKNOWN;
+}
+
+uct_varuna_order_t uct_varuna_tl_order_of_qp(uct_iface_h iface, uct_ep_h ep,
+                                             unsigned kind)
+{
+    return fake_lane::rx_order;
 }
 
 void uct_varuna_mlx5_addr_get(uct_iface_h inner, uct_varuna_mlx5_addr_t *addr)

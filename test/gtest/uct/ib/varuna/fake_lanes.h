@@ -98,6 +98,7 @@ public:
     ucs_status_t              arm_status;
     unsigned                  num_armed;
     static bool               arm_is_blind; /* What came before raises no event */
+    static uct_varuna_order_t rx_order;     /* Of queue pairs that receive */
     int                       room;         /* For so many messages; -1: unlimited */
     unsigned                  num_refused;  /* Of them */
     ucs_status_t              flush_status;

@@ -237,6 +237,10 @@ UCS_TEST_F(test_varuna_parse, ctl_fence_rep) {
     EXPECT_EQ(UCS_ERR_INVALID_PARAM,
               parse_ctl(fence_rep(0, 0, UCT_VARUNA_LOG_SIZE / 2)));
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(fence_rep(0, 0, 0)));
+    /* In order and not */
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(fence_rep(UCT_VARUNA_FENCE_FLAG_ORDERED |
+                                                         UCT_VARUNA_FENCE_FLAG_UNORDERED, 0)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(fence_rep(0, 0, UCT_VARUNA_LOG_SIZE, 1)));
 }
 
 UCS_TEST_F(test_varuna_parse, ctl_reject) {

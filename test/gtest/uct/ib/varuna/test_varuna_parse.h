@@ -217,13 +217,15 @@ protected:
     }
 
     static std::string fence_rep(uint32_t flags, uint32_t epsn,
-                                 uint16_t log_size = UCT_VARUNA_LOG_SIZE)
+                                 uint16_t log_size = UCT_VARUNA_LOG_SIZE,
+                                 uint8_t dc_order = 0)
     {
         uct_varuna_ctl_fence_rep_t rep = {};
 
         rep.flags    = flags;
         rep.epsn     = epsn;
         rep.log_size = log_size;
+        rep.dc_ordered = rep.dc_unordered = dc_order;
         return msg(UCT_VARUNA_CTL_FENCE_REP, 2,
                    bytes(rep) + fill(log_size * sizeof(uint64_t), 'l'));
     }

@@ -147,6 +147,41 @@ UCS_TEST_F(test_varuna_recovery, what_the_log_proves_is_not_repeated) {
     EXPECT_EQ(2u, ep->hot.num_reqs);
 }
 
+/* The log proves something if the network keeps the order, or the peer's queue pairs, or if
+ * the user says so; but not against what the NICs say */
+UCS_TEST_F(test_varuna_recovery, log_needs_order) {
+    static const struct {
+        uct_varuna_order_policy_t policy;
+        uint8_t                   dc_ordered, dc_unordered;
+        unsigned                  executed, ambiguous;
+    } cases[] = {
+        {UCT_VARUNA_ORDER_POLICY_AUTO,    0, 0, 0, 4},
+        {UCT_VARUNA_ORDER_POLICY_AUTO,    2, 0, 0, 4}, /* Another NIC's */
+        {UCT_VARUNA_ORDER_POLICY_AUTO,    1, 0, 2, 1},
+        {UCT_VARUNA_ORDER_POLICY_CERTAIN, 0, 0, 2, 1},
+        {UCT_VARUNA_ORDER_POLICY_CERTAIN, 0, 1, 0, 4},
+        {UCT_VARUNA_ORDER_POLICY_UNKNOWN, 1, 0, 0, 4}
+    };
+
+    for (auto &c : cases) {
+        host->iface()->config.order = c.policy;
+        host->iface()->links[0].lanes[UCT_VARUNA_LANE_DC].order = UCT_VARUNA_ORDER_UNKNOWN;
+        dc_ordered   = c.dc_ordered;
+        dc_unordered = c.dc_unordered;
+        open();
+        for (unsigned i = 1; i <= 4; ++i) {
+            ASSERT_UCS_OK(put(i));
+        }
+        fail_link();
+        execute(lane(0), 4); /* Two puts and their entries */
+        answer_fence(1);
+        EXPECT_EQ(c.executed, ep->stats.executed);
+        EXPECT_EQ(c.ambiguous, ep->stats.ambiguous);
+        cleanup();
+        init();
+    }
+}
+
 /* The put in the gap was executed, as its target shows; the next one was not */
 UCS_TEST_F(test_varuna_recovery, what_the_target_shows_is_not_repeated) {
     open();

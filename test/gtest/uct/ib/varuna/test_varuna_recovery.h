@@ -215,6 +215,9 @@ protected:
         step(LIFETIME * 1.1);
     }
 
+    /* NICs whose DC targets keep the order, or do not, in FENCE_REP */
+    uint8_t dc_ordered = 0, dc_unordered = 0;
+
     /* Receive FENCE_REP of an incarnation */
     void answer_fence(uint32_t epoch, uint32_t flags = 0, uint32_t epsn = 0,
                       uint32_t round = 1)
@@ -227,6 +230,8 @@ protected:
         rep->epsn     = epsn;
         rep->log_size = UCT_VARUNA_LOG_SIZE;
         rep->round    = round;
+        rep->dc_ordered   = dc_ordered;
+        rep->dc_unordered = dc_unordered;
         body.append((const char*)ring, sizeof(ring));
         hdr.epoch     = epoch;
         uct_varuna_ep_handle_fence_rep(ep, &hdr,

@@ -337,6 +337,28 @@ UCS_TEST_F(test_varuna_target, fence_stops_the_queue_pair_before_it_answers) {
     EXPECT_EQ(77u, logged(msg, 7));
 }
 
+/* What is known of its order and that of the DC targets. The first queue pair of a NIC stands
+ * for all: one that has died cannot be asked */
+UCS_TEST_F(test_varuna_target, fence_tells_the_order) {
+    uint64_t opening = open(alice).hdr.opening;
+    fake_host::message msg;
+
+    fake_lane::rx_order = UCT_VARUNA_ORDER_CERTAIN;
+    connect(alice, opening, 1);
+    fake_lane::rx_order = UCT_VARUNA_ORDER_NONE;
+    host->iface()->links[0].lanes[UCT_VARUNA_LANE_DC].rx_order = UCT_VARUNA_ORDER_CERTAIN;
+    host->iface()->links[1].lanes[UCT_VARUNA_LANE_DC].rx_order = UCT_VARUNA_ORDER_NONE;
+    connect(alice, opening, 2);
+    fake_lane::rx_order = UCT_VARUNA_ORDER_UNKNOWN;
+    for (unsigned epoch : {1, 2}) {
+        msg = fence(alice, opening, epoch);
+        EXPECT_TRUE(fence_rep(msg).flags & UCT_VARUNA_FENCE_FLAG_ORDERED);
+        EXPECT_FALSE(fence_rep(msg).flags & UCT_VARUNA_FENCE_FLAG_UNORDERED);
+        EXPECT_EQ(1u, fence_rep(msg).dc_ordered);
+        EXPECT_EQ(2u, fence_rep(msg).dc_unordered);
+    }
+}
+
 /* Its evidence does not change, even if the queue pair changes */
 UCS_TEST_F(test_varuna_target, fence_asked_again) {
     uint64_t opening = open(alice).hdr.opening;

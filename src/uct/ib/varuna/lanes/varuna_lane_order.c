@@ -1,0 +1,116 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * See varuna_lane_order.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_lane_order.h"
+#include <uct/ib/varuna/ucx/varuna_tl.h>
+
+#include <ucs/debug/log.h>
+
+static uct_varuna_nic_t *uct_varuna_lane_nic(const uct_varuna_lane_iface_t *lane)
+{
+    return &lane->iface->md->nics[lane->iface->links[lane->link].nic];
+}
+
+/* The user says that writes stay in order, and a device says that they do not. Once. */
+static void uct_varuna_order_warn(const uct_varuna_lane_iface_t *lane, const char *who)
+{
+    uct_varuna_nic_t *nic = uct_varuna_lane_nic(lane);
+
+    if ((lane->iface->config.order != UCT_VARUNA_ORDER_POLICY_CERTAIN) ||
+        nic->order_is_warned) {
+        return;
+    }
+
+    nic->order_is_warned = 1;
+    ucs_warn("rc_varuna: UCX_RC_VARUNA_ORDER=certain is ignored on %s, where %s may place "
+             "writes out of order", nic->dev_name, who);
+}
+
+static void uct_varuna_lane_set_rx_order(uct_varuna_lane_iface_t *lane, uct_ep_h ep)
+{
+    lane->rx_order         = uct_varuna_tl_order_of_qp(lane->inner, ep, lane->kind);
+    lane->is_rx_order_read = (ep != NULL);
+    if ((lane->rx_order == UCT_VARUNA_ORDER_NONE) &&
+        (lane->order != UCT_VARUNA_ORDER_CERTAIN)) {
+        uct_varuna_order_warn(lane, "queue pairs");
+    }
+}
+
+void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane)
+{
+    uint16_t mask;
+    uint8_t sl;
+
+    lane->order = uct_varuna_tl_order(lane->inner, lane->kind, &sl, &mask);
+    if (lane->order == UCT_VARUNA_ORDER_NONE) {
+        uct_varuna_order_warn(lane, "the network");
+    }
+
+    uct_varuna_lane_set_rx_order(lane, NULL);
+}
+
+void uct_varuna_lane_read_rx_order(uct_varuna_iface_t *iface, unsigned link, uct_ep_h ep)
+{
+    uct_varuna_lane_iface_t *lane = &iface->links[link].lanes[iface->links[link].set->fast];
+
+    if (!lane->is_rx_order_read) {
+        uct_varuna_lane_set_rx_order(lane, ep);
+    }
+}
+
+static void uct_varuna_order_log_unknown(const uct_varuna_iface_t *iface,
+                                         const char *dev_name, unsigned sl)
+{
+    ucs_info("rc_varuna: %s: it is unknown whether packets of service level %u stay in "
+             "order: they may overtake each other", dev_name, sl);
+    if (iface->config.log == UCT_VARUNA_LOG_ALL) {
+        ucs_diag("rc_varuna: %s: the log on RC lanes proves nothing if it is unknown whether "
+                 "writes stay in order: UCX_RC_VARUNA_LOG=fallback gives the same guarantees "
+                 "without its messages. If the network keeps the order, say "
+                 "UCX_RC_VARUNA_ORDER=certain", dev_name);
+    }
+}
+
+/* The target of our DC lane stands for those of the peers */
+void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link)
+{
+    const uct_varuna_lane_iface_t *lane = uct_varuna_link_base(&iface->links[link]);
+    uct_varuna_nic_t *nic               = uct_varuna_lane_nic(lane);
+    uct_varuna_order_t order            = uct_varuna_order_of_lane(
+            iface->config.order, lane->order, lane->rx_order);
+    uint16_t mask;
+    uint8_t sl;
+
+    if (nic->order_is_logged) {
+        return;
+    }
+
+    nic->order_is_logged = 1;
+    (void)uct_varuna_tl_order(lane->inner, lane->kind, &sl, &mask);
+    if (order == UCT_VARUNA_ORDER_UNKNOWN) {
+        uct_varuna_order_log_unknown(iface, nic->dev_name, sl);
+    } else if (lane->order == UCT_VARUNA_ORDER_CERTAIN) {
+        ucs_info("rc_varuna: %s: packets of service level %u stay in order "
+                 "(ooo_sl_mask 0x%04x)", nic->dev_name, sl, mask);
+    } else if (lane->rx_order == UCT_VARUNA_ORDER_CERTAIN) {
+        ucs_info("rc_varuna: %s: writes stay in order, as queue pairs drop what comes "
+                 "before its predecessors", nic->dev_name);
+    } else if (order == UCT_VARUNA_ORDER_CERTAIN) {
+        ucs_info("rc_varuna: %s: packets of service level %u stay in order, as "
+                 "UCX_RC_VARUNA_ORDER says", nic->dev_name, sl);
+    } else if (lane->order == UCT_VARUNA_ORDER_NONE) {
+        ucs_diag("rc_varuna: %s: packets of service level %u may overtake each other "
+                 "(ooo_sl_mask 0x%04x), so log entries alone prove nothing. If there is a "
+                 "service level in order, UCX_IB_SL must allow it; otherwise take one out "
+                 "of ar_sl_mask in the subnet manager", nic->dev_name, sl, mask);
+    } else {
+        ucs_diag("rc_varuna: %s: queue pairs may place writes before earlier ones, so log "
+                 "entries alone prove nothing", nic->dev_name);
+    }
+}

@@ -1,0 +1,285 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * Asks a device for the order of packets. See varuna_mlx5_order.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_mlx5_order.h"
+#include "varuna_mlx5_ep.h"
+#include "varuna_mlx5_port.h"
+#include "varuna_compat.h"
+#include <uct/ib/varuna/core/varuna_def.h>
+
+#include <uct/ib/base/ib_iface.h>
+#include <uct/ib/mlx5/ib_mlx5.h>
+#include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
+#include <ucs/arch/bitops.h>
+#include <ucs/debug/log.h>
+#include <ucs/sys/string.h>
+#include <stdlib.h>
+
+static ucs_status_t uct_varuna_mlx5_query_ooo_sl_mask(uct_md_h tl_md, uint8_t port_num,
+                                                      uint16_t *mask_p)
+{
+#if HAVE_DEVX
+    uct_ib_mlx5_md_t *md = ucs_derived_of(tl_md, uct_ib_mlx5_md_t);
+    char in[UCT_IB_MLX5DV_ST_SZ_BYTES(query_hca_vport_context_in)]   = {};
+    char out[UCT_IB_MLX5DV_ST_SZ_BYTES(query_hca_vport_context_out)] = {};
+    void *context;
+
+    /* On Ethernet the mask means nothing */
+    if (!(md->flags & UCT_IB_MLX5_MD_FLAG_OOO_SL_MASK) ||
+        (uct_ib_device_port_attr(&md->super.dev, port_num)->link_layer ==
+         IBV_LINK_LAYER_ETHERNET)) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    UCT_IB_MLX5DV_SET(query_hca_vport_context_in, in, opcode,
+                      UCT_IB_MLX5_CMD_OP_QUERY_HCA_VPORT_CONTEXT);
+    UCT_IB_MLX5DV_SET(query_hca_vport_context_in, in, port_num, port_num);
+    if (mlx5dv_devx_general_cmd(md->super.dev.ibv_context, in, sizeof(in), out,
+                                sizeof(out)) != 0) {
+        ucs_debug("QUERY_HCA_VPORT_CONTEXT(port=%u) failed, syndrome 0x%x: %m",
+                  port_num,
+                  UCT_IB_MLX5DV_GET(query_hca_vport_context_out, out, syndrome));
+        return UCS_ERR_IO_ERROR;
+    }
+
+    context = UCT_IB_MLX5DV_ADDR_OF(query_hca_vport_context_out, out,
+                                    hca_vport_context);
+    *mask_p = UCT_IB_MLX5DV_GET(hca_vport_context, context, ooo_sl_mask);
+    return UCS_OK;
+#else
+    return UCS_ERR_UNSUPPORTED;
+#endif
+}
+
+/* @return The service levels that the user allows, UCX_IB_SL */
+static uint16_t uct_varuna_mlx5_allowed_sls(unsigned kind, uct_iface_config_t *config)
+{
+    /* Reading an option needs its whole path through UCX's tables */
+    static const char *names[] = {
+        [UCT_VARUNA_LANE_RC] = "RC_RC_IB_SL",
+        [UCT_VARUNA_LANE_DC] = "DC_RC_IB_SL"
+    };
+    char value[32], *end;
+    unsigned long sl;
+
+    if (uct_config_get(config, names[kind], value, sizeof(value)) != UCS_OK) {
+        return UCS_MASK(UCT_IB_SL_NUM); /* Another version of UCX */
+    }
+
+    sl = strtoul(value, &end, 10);
+    return ((end == value) || (sl >= UCT_IB_SL_NUM)) ? UCS_MASK(UCT_IB_SL_NUM) :
+           UCS_BIT(sl);
+}
+
+static ucs_status_t
+uct_varuna_mlx5_order_set(const char *dev_name, uct_iface_config_t *config,
+                          const char *name, const char *value)
+{
+    ucs_status_t status;
+
+    status = uct_config_modify(config, name, value);
+    if (status != UCS_OK) {
+        ucs_error("rc_varuna: UCX refuses %s=%s for %s (%s), so its packets may overtake "
+                  "each other. Use the UCX that rc_varuna was built for", name, value,
+                  dev_name, ucs_status_string(status));
+    }
+
+    return status;
+}
+
+/*
+ * Newer series tell each queue pair how it places packets: all in order (AR_ENABLE=n), or
+ * reads and writes, or messages as well (DDP_ENABLE) as they come. They refuse to open an
+ * interface with one of these options if the device cannot be forced to obey it: 1.18.0
+ * even where it obeys anyway. On RoCE there is no service level to be chosen, so AR_ENABLE
+ * only concerns the queue pairs.
+ */
+#if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+static ucs_status_t
+uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
+                                uct_iface_config_t *config, int *can_force_p)
+{
+    uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
+    ucs_status_t status;
+
+    *can_force_p = !!(ucs_derived_of(md, uct_ib_mlx5_md_t)->flags &
+                      UCT_IB_MLX5_MD_FLAG_DP_ORDERING_FORCE);
+    if (!*can_force_p) {
+        return UCS_OK;
+    }
+
+    status = uct_varuna_mlx5_order_set(dev_name, config, "RC_DDP_ENABLE", "n");
+    if ((status != UCS_OK) ||
+        !uct_ib_device_is_port_roce(dev, uct_varuna_mlx5_port_num(dev_name))) {
+        return status;
+    }
+
+    return uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "n");
+}
+#else
+static ucs_status_t
+uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
+                                uct_iface_config_t *config, int *can_force_p)
+{
+    *can_force_p = 1; /* AR_ENABLE does no more than to choose a service level */
+    return UCS_OK;
+}
+#endif
+
+ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
+                                           unsigned kind,
+                                           uct_iface_config_t *config)
+{
+    ucs_status_t status;
+    uint16_t mask, sls;
+    int can_force;
+    char sl[8];
+
+    status = uct_varuna_mlx5_order_placement(md, dev_name, config, &can_force);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_mlx5_query_ooo_sl_mask(md, uct_varuna_mlx5_port_num(dev_name),
+                                               &mask);
+    if (status != UCS_OK) {
+        return UCS_OK;
+    }
+
+    sls = uct_varuna_mlx5_allowed_sls(kind, config) & ~mask;
+    if (sls == 0) {
+        return UCS_OK; /* UCX would refuse to open */
+    }
+
+    if (can_force) {
+        return uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "n");
+    }
+
+    ucs_snprintf_safe(sl, sizeof(sl), "%u", ucs_ffs64(sls));
+    status = uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "auto");
+    return (status != UCS_OK) ? status :
+           uct_varuna_mlx5_order_set(dev_name, config, "IB_SL", sl);
+}
+
+uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,
+                                         uint16_t *mask_p)
+{
+    const uct_ib_iface_t *iface = ucs_derived_of(inner, uct_ib_iface_t);
+
+    *sl_p = iface->config.sl;
+    if (uct_varuna_mlx5_query_ooo_sl_mask(iface->super.md, iface->config.port_num,
+                                          mask_p) != UCS_OK) {
+        return UCT_VARUNA_ORDER_UNKNOWN;
+    }
+
+    return (*mask_p & UCS_BIT(*sl_p)) ? UCT_VARUNA_ORDER_NONE :
+           UCT_VARUNA_ORDER_CERTAIN;
+}
+
+/* --- Order of queue pairs --- */
+
+#if HAVE_DEVX
+/* Bits of the contexts (PRM). UCX's headers have them only since 1.18 */
+#define UCT_VARUNA_MLX5_CMD_QUERY_DCT       0x713
+#define UCT_VARUNA_MLX5_QPC_BYTE            24  /* In the answer to QUERY_QP */
+#define UCT_VARUNA_MLX5_QPC_ORDER_0         0x26
+#define UCT_VARUNA_MLX5_QPC_ORDER_FORCE     0x27
+#define UCT_VARUNA_MLX5_QPC_ORDER_1         0x49c
+#define UCT_VARUNA_MLX5_DCTC_BYTE           16  /* In the answer to QUERY_DCT */
+#define UCT_VARUNA_MLX5_DCTC_ORDER_FORCE    0x27
+#define UCT_VARUNA_MLX5_DCTC_ORDER_0        0x73
+#define UCT_VARUNA_MLX5_DCTC_ORDER_1        0x74
+
+/* The bit @a index of a context: it begins with the highest one of its first byte */
+static unsigned uct_varuna_mlx5_order_bit(const char *context, unsigned index)
+{
+    return ((uint8_t)context[index / 8] >> (7 - (index % 8))) & 1;
+}
+
+/* QUERY_QP or QUERY_DCT, whose input is the same, of what UCX has made in either way */
+static ucs_status_t uct_varuna_mlx5_order_query(const uct_ib_mlx5_md_t *md,
+                                                const uct_ib_mlx5_qp_t *qp,
+                                                unsigned opcode, char *out, size_t size)
+{
+    char in[UCT_IB_MLX5DV_ST_SZ_BYTES(query_qp_in)] = {};
+    int ret;
+
+    UCT_IB_MLX5DV_SET(query_qp_in, in, opcode, opcode);
+    UCT_IB_MLX5DV_SET(query_qp_in, in, qpn, qp->qp_num);
+    switch (qp->type) {
+    case UCT_IB_MLX5_OBJ_TYPE_VERBS:
+        if (!(md->flags & UCT_IB_MLX5_MD_FLAG_DEVX)) {
+            return UCS_ERR_UNSUPPORTED;
+        }
+        ret = mlx5dv_devx_qp_query(qp->verbs.qp, in, sizeof(in), out, size);
+        break;
+    case UCT_IB_MLX5_OBJ_TYPE_DEVX:
+        ret = mlx5dv_devx_obj_query(qp->devx.obj, in, sizeof(in), out, size);
+        break;
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (ret != 0) {
+        ucs_debug("the order of qp 0x%x cannot be queried: %m", qp->qp_num);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+uct_varuna_order_t uct_varuna_mlx5_order_of_rc(uct_ep_h tl_ep)
+{
+    const uct_ib_mlx5_qp_t *qp =
+            &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->tx.wq.super;
+    const uct_ib_iface_t *iface = ucs_derived_of(tl_ep->iface, uct_ib_iface_t);
+    char out[UCT_IB_MLX5DV_ST_SZ_BYTES(query_qp_out)] = {};
+    const char *qpc = out + UCT_VARUNA_MLX5_QPC_BYTE;
+
+    if (uct_varuna_mlx5_order_query(ucs_derived_of(iface->super.md, uct_ib_mlx5_md_t), qp,
+                                    UCT_IB_MLX5_CMD_OP_QUERY_QP, out,
+                                    sizeof(out)) != UCS_OK) {
+        return UCT_VARUNA_ORDER_UNKNOWN;
+    }
+
+    return uct_varuna_order_of_qp(
+            uct_varuna_mlx5_order_bit(qpc, UCT_VARUNA_MLX5_QPC_ORDER_0) |
+            uct_varuna_mlx5_order_bit(qpc, UCT_VARUNA_MLX5_QPC_ORDER_1),
+            uct_varuna_mlx5_order_bit(qpc, UCT_VARUNA_MLX5_QPC_ORDER_FORCE));
+}
+
+uct_varuna_order_t uct_varuna_mlx5_order_of_dct(uct_iface_h inner)
+{
+    const uct_dc_mlx5_iface_t *iface = ucs_derived_of(inner, uct_dc_mlx5_iface_t);
+    const uct_ib_iface_t *ib_iface   = ucs_derived_of(inner, uct_ib_iface_t);
+    char out[UCT_VARUNA_MLX5_DCTC_BYTE + UCT_IB_MLX5DV_ST_SZ_BYTES(dctc)] = {};
+    const char *dctc = out + UCT_VARUNA_MLX5_DCTC_BYTE;
+
+    if (uct_varuna_mlx5_order_query(ucs_derived_of(ib_iface->super.md, uct_ib_mlx5_md_t),
+                                    &iface->rx.dct, UCT_VARUNA_MLX5_CMD_QUERY_DCT, out,
+                                    sizeof(out)) != UCS_OK) {
+        return UCT_VARUNA_ORDER_UNKNOWN;
+    }
+
+    return uct_varuna_order_of_qp(
+            uct_varuna_mlx5_order_bit(dctc, UCT_VARUNA_MLX5_DCTC_ORDER_0) |
+            uct_varuna_mlx5_order_bit(dctc, UCT_VARUNA_MLX5_DCTC_ORDER_1),
+            uct_varuna_mlx5_order_bit(dctc, UCT_VARUNA_MLX5_DCTC_ORDER_FORCE));
+}
+#else
+uct_varuna_order_t uct_varuna_mlx5_order_of_rc(uct_ep_h ep)
+{
+    return UCT_VARUNA_ORDER_UNKNOWN;
+}
+
+uct_varuna_order_t uct_varuna_mlx5_order_of_dct(uct_iface_h inner)
+{
+    return UCT_VARUNA_ORDER_UNKNOWN;
+}
+#endif
