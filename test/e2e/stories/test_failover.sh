@@ -117,4 +117,23 @@ test_large_put_without_psn() {
     [ "$equal" -gt 0 ] || fail "the put was not found to be executed"
 }
 
+# On Ethernet no NIC says whether writes stay in order. If the user knows that they do, the log
+# shows what was executed where no PSN can be read: on DC, or if the peer's NIC is dead. At most
+# the put in the gap is compared with its target
+test_order_that_the_user_knows() {
+    export UCX_RC_VARUNA_ORDER=certain UCX_RC_VARUNA_PACKET_LIFETIME=100ms
+    local rule shown=0
+    fabric_options='--quirk roce'
+    for rule in 'type=dc nth=4 silent=1:0' 'type=rc nth=200 kill=0:0'; do
+        # shellcheck disable=SC2086 # words of a rule
+        job exec link=0 host=1 op=write $rule
+        echo "# $rule: executed=$(switch_sum executed) lost=$(switch_sum lost)" \
+             "ambiguous=$(switch_sum ambiguous)"
+        ! grep -E 'switched .* ambiguous=([2-9]|[0-9]{2,})' client.log ||
+            fail "$rule: more than one put of an endpoint is in doubt"
+        ((shown += $(switch_sum executed)))
+    done
+    ((shown > 0)) || fail "no log shows anything"
+}
+
 run_tests

@@ -176,6 +176,27 @@ test_order_is_unknown() {
     fabric_up --quirk roce
     opened
     order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
+    grep -q 'DIAG .*UCX_RC_VARUNA_LOG=fallback gives the same guarantees' open.log ||
+        fail "no advice"
+    opened UCX_RC_VARUNA_LOG=fallback
+    ! grep -q 'gives the same guarantees' open.log || fail "advice to do what was done"
+    opened UCX_RC_VARUNA_ORDER=certain
+    order_of mlx5_0:1 'packets of service level 0 stay in order, as UCX_RC_VARUNA_ORDER says' \
+             open.log
+    fabric_down
+}
+
+# What queue pairs say counts more than what the user says
+test_order_is_claimed() {
+    fabric_up --quirk roce --quirk ooo
+    opened UCX_RC_VARUNA_ORDER=certain
+    grep -q 'WARN .*ORDER=certain is ignored on mlx5_0:1' open.log || fail "no warning"
+    grep -q 'rc_varuna: mlx5_0:1: queue pairs may place writes before earlier ones' open.log ||
+        fail "not said: $(grep mlx5_0:1: open.log)"
+    fabric_down
+    fabric_up
+    opened UCX_RC_VARUNA_ORDER=unknown
+    order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
     fabric_down
 }
 
