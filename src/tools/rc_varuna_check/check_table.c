@@ -37,7 +37,7 @@ const check_entry_t check_table[] = {
     {"ooo-sl-mask", 1, check_order_mask,
      "Adaptive routing may place a log entry before its data, so on DC an entry proves "
      "nothing.",
-     "rc_varuna takes a service level in order by itself if UCX_IB_SL allows one. If all "
+     "Name a service level in order in UCX_IB_SL, or set UCX_RC_VARUNA_ORDERED_SL=y. If all "
      "levels are out of order, take one out of ar_sl_mask in the subnet manager, or set "
      "UCX_RC_VARUNA_AMBIGUOUS to what the program needs."},
     {"memlock", 1, check_limits,

@@ -43,6 +43,7 @@ test_chaos_on_other_nics() {
     local quirk log
     RC_VARUNA_QUIRK=$(with_quirks psn-lost) UCX_RC_VARUNA_LOG=fallback drive ft_chaos -s "$seed" -n 1 -T 4
     ((seconds >= 60)) || return 0
+    export UCX_RC_VARUNA_ORDERED_SL=y # Otherwise nothing orders writes to one register
     for quirk in '' psn-lost psn-stale ooo; do
         for log in all fallback; do
             RC_VARUNA_QUIRK=$(with_quirks "$quirk") UCX_RC_VARUNA_LOG=$log \

@@ -44,7 +44,8 @@ int ft_quirk_has_no_psn(void)
 
 int ft_quirk_has_no_order(void)
 {
-    return ft_quirk_is_on("ooo-all");
+    /* Nor on the levels that are in order, if nothing arrives there */
+    return ft_quirk_is_on("ooo-all") || ft_quirk_is_on("dead-sl");
 }
 
 double ft_quirk_late_time(void)

@@ -15,7 +15,8 @@ int ft_quirk_is_on(const char *name);
 int ft_quirk_has_no_psn(void);
 
 /** @return Whether the packets of all queue pairs may be placed in another order:
- *  ooo-all. With ooo rc_varuna can choose a service level that keeps the order. */
+ *  ooo-all. With ooo rc_varuna can choose a service level that keeps the order, unless dead-sl
+ *  loses what is sent there. */
 int ft_quirk_has_no_order(void);
 
 /** @return How many seconds after its acknowledgement a write may reach memory, on a

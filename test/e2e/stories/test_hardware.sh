@@ -128,19 +128,52 @@ test_order_is_kept() {
     fabric_down
 }
 
-# On service levels 8 to 15: all lanes use the first one, even those of the control
-# plane, and packets stay in order
+# On service levels 8 to 15, if the user agrees: all lanes use the first one, even those of the
+# control plane, and packets stay in order
 test_order_is_requested() {
     fabric_up --quirk ooo
+    opened
+    order_of mlx5_0:1 'packets of service level 0 may overtake each other' open.log
+    [ "$(sls open.log)" = 0 ] || fail "UCX has taken $(sls open.log)"
+    export UCX_RC_VARUNA_ORDERED_SL=y
     jobs_start
     wait_for_rc
     ask client "run 1 mixed1 0"
     jobs_stop
     order_of mlx5_0:1 'packets of service level 8 stay in order' client.log
     [ "$(sls client.log)" = 8 ] || fail "UCX has taken $(sls client.log)"
+    [ "$(grep -c 'DIAG .*traffic moves from service level 0, .* to 8$' client.log)" -eq 2 ] ||
+        fail "the move of $(grep -c 'traffic moves' client.log) NICs is told"
     "$emu" quirk -n "$fabric" list >quirks
     [ "$(grep -c 'quirk .:.=ooo  *acted 0$' quirks)" -eq 4 ] ||
         fail "packets overtook others: $(grep acted quirks)"
+    fabric_down
+}
+
+# Nothing arrives over the level in order: what was not sent yet uses the first one
+test_ordered_level_is_dead() {
+    fabric_up --quirk ooo --quirk dead-sl
+    export UCX_RC_VARUNA_ORDERED_SL=y
+    jobs_start
+    wait_for_rc
+    ask client "run 1 mixed1 0"
+    jobs_stop
+    grep -q 'DIAG .*mlx5_0:1: nothing arrives over service level 8, so traffic moves back to 0' \
+         client.log || fail "not told: $(grep 'service level' client.log)"
+    fabric_down_checked
+}
+
+# One that works at first is kept when its link fails
+test_ordered_level_is_kept() {
+    fabric_up --quirk ooo
+    export UCX_RC_VARUNA_ORDERED_SL=y
+    jobs_start
+    wait_for_rc
+    fault packet host=1 link=0 op=write nth=5 silent=1:0
+    ask client "run 1 mixed1 0"
+    faults_fired
+    jobs_stop
+    ! grep 'moves back' client.log server.log || fail "a link that has failed changes its level"
     fabric_down
 }
 

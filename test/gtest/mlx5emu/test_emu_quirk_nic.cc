@@ -233,3 +233,18 @@ UCS_TEST_F(test_emu_quirk_nic, last_wqe_without) {
               b->async());
     EXPECT_EQ(0u, acted("no-last-wqe"));
 }
+
+/* --- dead-sl --- */
+
+UCS_TEST_F(test_emu_quirk_nic, dead_service_level) {
+    quirk("0:0=dead-sl:3");
+    for (unsigned sl : {2, 3}) {
+        make_pair(0, 8, 3, 7, false, sl);
+        a->put(0, 7);
+        a->write(*b, 1, 0, 8, 0);
+        EXPECT_TRUE(a->completes(1, (sl < 3) ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR));
+        EXPECT_EQ((sl < 3) ? 7u : 0u, b->get(0));
+        EXPECT_EQ((sl < 3) ? 0u : 4u, acted("dead-sl", 0, 0));
+        EXPECT_EQ(0u, acted("dead-sl", 1, 0));
+    }
+}

@@ -164,6 +164,18 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .source = "Linux, drivers/infiniband/hw/mlx5/mr.c, mlx5_revoke_mr() and"
                   " pop_mkey_locked(); assign_mkey_variant() only numbers new keys"
     },
+    [EMU_QUIRK_DEAD_SL] = {
+        .name   = "dead-sl",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"first", 0, 8, 0, 15}},
+        .what   = "what the port sends on this service level and on higher ones is"
+                  " lost, unless it is for the port itself",
+        .real   = "a subnet whose tables give such a service level no virtual lane,"
+                  " or a routing without paths for it",
+        .source = "InfiniBand specification, volume 1, 7.6.6: packets of a level"
+                  " that maps to VL15 are discarded; OpenSM, options qos_sl2vl and"
+                  " qos_high_limit"
+    },
     [EMU_QUIRK_ROCE] = {
         .name   = "roce",
         .scope  = EMU_QUIRK_SCOPE_LINK,

@@ -128,6 +128,22 @@ static int emu_wire_fits(const emu_pkt_t *pkt)
     return (dst == NULL) || (emu_min(pkt->length, pkt->mtu) <= dst->mtu);
 }
 
+/* Whether the subnet has a lane for the packet's service level */
+static int emu_wire_has_lane(const emu_pkt_t *pkt)
+{
+    const emu_port_t *src = emu_wire_src(pkt);
+
+    if (emu_likely(!emu_quirk_on(src->index, EMU_QUIRK_DEAD_SL)) ||
+        (pkt->src_port == pkt->dst_port) || emu_port_is_roce(src) ||
+        (pkt->sl < emu_quirk_value(src->index, EMU_QUIRK_DEAD_SL, 0))) {
+        return 1;
+    }
+
+    emu_quirk_act(src->index, EMU_QUIRK_DEAD_SL, pkt->src_qpn, pkt->op, pkt->sl);
+    emu_wire_lost(pkt, EMU_CNT_DROPS_LINK);
+    return 0;
+}
+
 /* The last packet of a run may be short enough. @return 0: nothing is left */
 static int emu_wire_squeeze(emu_pkt_t *pkt)
 {
@@ -491,7 +507,7 @@ static void emu_wire_count_pkt(const emu_pkt_t *pkt)
 int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
 {
     emu_wire_count_pkt(pkt);
-    return !emu_fault_active() || emu_wire_judge(ends, pkt);
+    return emu_wire_has_lane(pkt) && (!emu_fault_active() || emu_wire_judge(ends, pkt));
 }
 
 int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
@@ -539,6 +555,9 @@ int emu_wire_enter(const emu_pkt_t *pkt, uint16_t *src_p, uint16_t *dst_p)
     }
     if (emu_unlikely(!emu_wire_fits(pkt))) {
         emu_wire_lost(pkt, EMU_CNT_DROPS_MTU);
+        return 0;
+    }
+    if (emu_unlikely(!emu_wire_has_lane(pkt))) {
         return 0;
     }
     return emu_wire_cables(pkt, src, dst, src_p, dst_p);

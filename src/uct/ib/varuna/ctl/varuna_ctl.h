@@ -86,6 +86,7 @@ typedef struct uct_varuna_ctl_ep {
     ucs_time_t                 since;      /* Of a doubtful peer: its messages wait */
     uint8_t                    link;
     uint8_t                    failed;
+    uint8_t                    is_used;    /* A message was posted */
 } uct_varuna_ctl_ep_t;
 
 UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_ctl_eps, uct_varuna_ctl_ep_t*)
@@ -124,6 +125,7 @@ typedef struct uct_varuna_ctl_link {
         ucs_time_t             seen_at;    /* When a message last found none */
     } full;
     uint8_t                    index;
+    uint8_t                    is_proved;  /* A message over it has arrived */
 } uct_varuna_ctl_link_t;
 
 struct uct_varuna_ctl {

@@ -11,6 +11,7 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
+#include <uct/ib/varuna/lanes/varuna_lane_order.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
@@ -63,6 +64,7 @@ ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
     ep->peer                = NULL;
     ep->link                = link;
     ep->failed              = 0;
+    ep->is_used             = 0;
     kh_val(&ctl->eps, iter) = ep;
     *ep_p                   = ep;
     return UCS_OK;
@@ -236,6 +238,10 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
         return UCS_OK;
     }
 
+    if (!ctl->links[ep->link].is_proved) {
+        (void)uct_varuna_link_sl_fall_back(ctl->iface, ep->link, link->inner);
+    }
+
     ucs_debug("rc_varuna: control messages to peer 0x%lx on %s fail: %s",
               ep->peer->uuid, uct_varuna_link_name(ctl->iface, ep->link),
               ucs_status_string(status));
@@ -298,6 +304,35 @@ static ucs_status_t uct_varuna_ctl_full(uct_varuna_ctl_t *ctl, uct_varuna_peer_t
     return UCS_ERR_UNREACHABLE;
 }
 
+static uct_varuna_ctl_ep_t *
+uct_varuna_ctl_ep_of(const uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
+                     unsigned link)
+{
+    khiter_t iter;
+
+    if (peer->ctl_eps[link] == NULL) {
+        return NULL;
+    }
+
+    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)peer->ctl_eps[link]);
+    return kh_val(&ctl->eps, iter);
+}
+
+/* If all that was posted before has been acknowledged, the link's service level carries
+ * messages: later failures are not its fault. */
+static void uct_varuna_ctl_prove_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                      unsigned link)
+{
+    const uct_varuna_ctl_ep_t *ep;
+
+    if (ctl->links[link].is_proved || (peer->ctl_eps[link] == NULL)) {
+        return;
+    }
+
+    ep                         = uct_varuna_ctl_ep_of(ctl, peer, link);
+    ctl->links[link].is_proved = ep->is_used && uct_varuna_ctl_ep_is_drained(ctl, ep);
+}
+
 ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                  unsigned link, const void *data, size_t length)
 {
@@ -313,6 +348,7 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         return UCS_ERR_UNREACHABLE;
     }
 
+    uct_varuna_ctl_prove_link(ctl, peer, link);
     for (retry = 0; retry < 2; ++retry) {
         if (peer->ctl_eps[link] == NULL) {
             status = uct_varuna_ctl_open_ep(ctl, peer, link);
@@ -324,6 +360,7 @@ ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         status = uct_varuna_ctl_ep_post(peer->ctl_eps[link], data, length);
         if (status == UCS_OK) {
             ctl->links[link].full.since = 0;
+            uct_varuna_ctl_ep_of(ctl, peer, link)->is_used = 1;
             uct_varuna_doubt_posted(ctl, peer, link);
             return UCS_OK;
         } else if (status == UCS_ERR_NO_RESOURCE) {

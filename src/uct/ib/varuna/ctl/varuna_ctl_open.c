@@ -18,6 +18,7 @@
 #include "varuna_bus.h"
 #include "varuna_peer.h"
 #include "varuna_stranger.h"
+#include <uct/ib/varuna/lanes/varuna_lane_order.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ucx/varuna_ud.h>
@@ -60,8 +61,10 @@ static const struct {
 };
 
 static ucs_status_t
-uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **config_p)
+uct_varuna_ctl_read_config(uct_varuna_iface_t *iface, unsigned link,
+                           uct_iface_config_t **config_p)
 {
+    const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[link].nic];
     uct_iface_config_t *config;
     ucs_status_t status;
     unsigned i;
@@ -73,7 +76,7 @@ uct_varuna_ctl_read_config(const uct_varuna_nic_t *nic, uct_iface_config_t **con
     }
 
     /* All lanes of a link use one service level */
-    status = uct_varuna_tl_order_request(nic->md, nic->dev_name, nic->set->bus, config);
+    status = uct_varuna_link_order_request(iface, link, nic->set->bus, config);
     if (status == UCS_OK) {
         status = uct_varuna_tl_reach_all(nic->set->bus, config);
     }
@@ -113,7 +116,7 @@ static ucs_status_t uct_varuna_ctl_open_bus(uct_varuna_ctl_link_t *link,
                                   params, &link->inner);
     }
 
-    status = uct_varuna_ctl_read_config(nic, &config);
+    status = uct_varuna_ctl_read_config(link->ctl->iface, link->index, &config);
     if (status != UCS_OK) {
         return status;
     }

@@ -199,6 +199,13 @@ ucs_config_field_t uct_varuna_iface_config_table[] = {
    ucs_offsetof(uct_varuna_iface_config_t, order),
    UCS_CONFIG_TYPE_ENUM(uct_varuna_order_names)},
 
+  {"ORDERED_SL", "n",
+   "On InfiniBand, if packets of the service level may overtake each other, use\n"
+   "the first one on which they stay in order, unless UCX_IB_SL names one. It may\n"
+   "have another virtual lane, with less bandwidth. If nothing arrives over it,\n"
+   "the first one is used again.",
+   ucs_offsetof(uct_varuna_iface_config_t, ordered_sl), UCS_CONFIG_TYPE_BOOL},
+
   {"AUDIT", "none",
    "Directory of audit files. Each recovery adds a record of its evidence, its\n"
    "requests and its verdicts, which rc_varuna_audit checks. Nothing is written\n"
@@ -278,6 +285,7 @@ ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
     iface->config.ambiguous       = config->ambiguous;
     iface->config.log             = config->log;
     iface->config.order           = config->order;
+    iface->config.ordered_sl      = config->ordered_sl;
     iface->config.standby         = config->standby;
     uct_varuna_iface_check_lifetime(iface);
     return UCS_OK;

@@ -36,6 +36,7 @@ typedef struct uct_varuna_iface_config {
     int                        ambiguous;      /* uct_varuna_ambiguous_t */
     int                        log;            /* uct_varuna_log_t */
     int                        order;          /* uct_varuna_order_policy_t */
+    int                        ordered_sl;
     int                        standby;
     char                       *audit;         /* Directory, or "none" */
 } uct_varuna_iface_config_t;

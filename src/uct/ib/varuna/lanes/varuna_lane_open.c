@@ -186,14 +186,13 @@ static ucs_status_t uct_varuna_lanes_override_dc(const uct_varuna_iface_t *iface
 /* Options of the inner transports that we must override. They read all others as they
  * do without us. */
 static ucs_status_t
-uct_varuna_lanes_override(const uct_varuna_iface_t *iface, unsigned link,
+uct_varuna_lanes_override(uct_varuna_iface_t *iface, unsigned link,
                           uct_varuna_lane_kind_t kind,
                           uct_iface_config_t *config)
 {
-    const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[link].nic];
     ucs_status_t status;
 
-    status = uct_varuna_tl_order_request(nic->md, nic->dev_name, kind, config);
+    status = uct_varuna_link_order_request(iface, link, kind, config);
     if (status != UCS_OK) {
         return status;
     }

@@ -17,6 +17,64 @@ static uct_varuna_nic_t *uct_varuna_lane_nic(const uct_varuna_lane_iface_t *lane
     return &lane->iface->md->nics[lane->iface->links[lane->link].nic];
 }
 
+/* --- Service levels --- */
+
+ucs_status_t uct_varuna_link_order_request(uct_varuna_iface_t *iface, unsigned link,
+                                           unsigned kind, uct_iface_config_t *config)
+{
+    uct_varuna_link_t *own    = &iface->links[link];
+    uct_varuna_nic_t *nic     = &iface->md->nics[own->nic];
+    uct_varuna_sl_move_t move = {
+        .is_allowed = iface->config.ordered_sl && !own->sl_is_dead
+    };
+    ucs_status_t status;
+
+    status = uct_varuna_tl_order_request(nic->md, nic->dev_name, kind, config, &move);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    own->sl_move = move;
+    if (move.is_done && !nic->sl_move_is_logged) {
+        nic->sl_move_is_logged = 1;
+        ucs_diag("rc_varuna: %s: traffic moves from service level %u, on which packets may "
+                 "overtake each other, to %u", nic->dev_name, move.from, move.to);
+    }
+
+    return UCS_OK;
+}
+
+int uct_varuna_link_sl_fall_back(uct_varuna_iface_t *iface, unsigned link,
+                                 uct_iface_h bus)
+{
+    uct_varuna_link_t *own = &iface->links[link];
+    uct_varuna_lane_iface_t *lane;
+    unsigned kind;
+
+    if (!own->sl_move.is_done) {
+        return 0;
+    }
+
+    own->sl_is_dead      = 1;
+    own->sl_move.is_done = 0;
+    uct_varuna_mlx5_order_set_sl(bus, own->sl_move.from);
+    for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+        lane = &own->lanes[kind];
+        if (lane->inner != NULL) {
+            uct_varuna_mlx5_order_set_sl(lane->inner, own->sl_move.from);
+            lane->order = UCT_VARUNA_ORDER_NONE; /* Also for what is connected already */
+        }
+    }
+
+    ucs_diag("rc_varuna: %s: nothing arrives over service level %u, so traffic moves back to "
+             "%u, on which packets may overtake each other",
+             uct_varuna_lane_nic(uct_varuna_link_base(own))->dev_name, own->sl_move.to,
+             own->sl_move.from);
+    return 1;
+}
+
+/* --- What is known --- */
+
 /* The user says that writes stay in order, and a device says that they do not. Once. */
 static void uct_varuna_order_warn(const uct_varuna_lane_iface_t *lane, const char *who)
 {
@@ -107,8 +165,9 @@ void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link)
     } else if (lane->order == UCT_VARUNA_ORDER_NONE) {
         ucs_diag("rc_varuna: %s: packets of service level %u may overtake each other "
                  "(ooo_sl_mask 0x%04x), so log entries alone prove nothing. If there is a "
-                 "service level in order, UCX_IB_SL must allow it; otherwise take one out "
-                 "of ar_sl_mask in the subnet manager", nic->dev_name, sl, mask);
+                 "service level in order, name it in UCX_IB_SL, or let "
+                 "UCX_RC_VARUNA_ORDERED_SL=y find it; otherwise take one out of "
+                 "ar_sl_mask in the subnet manager", nic->dev_name, sl, mask);
     } else {
         ucs_diag("rc_varuna: %s: queue pairs may place writes before earlier ones, so log "
                  "entries alone prove nothing", nic->dev_name);

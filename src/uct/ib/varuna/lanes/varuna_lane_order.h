@@ -8,6 +8,18 @@
 
 #include "varuna_lanes.h"
 
+/** Ask for order before an inner interface of a link is opened: see
+ *  uct_varuna_mlx5_order_request(). All interfaces of a link use one service level, as long
+ *  as it carries something. */
+ucs_status_t uct_varuna_link_order_request(uct_varuna_iface_t *iface, unsigned link,
+                                           unsigned kind, uct_iface_config_t *config);
+
+/** A message over a link has failed, and none has arrived yet. If the link has moved to
+ *  another service level, it moves back: what is connected from now on uses the first one. @a
+ *  bus: the control plane's interface. With the lock of ctl. @return Whether it moves. */
+int uct_varuna_link_sl_fall_back(uct_varuna_iface_t *iface, unsigned link,
+                                 uct_iface_h bus);
+
 /** Find out what the network does with what a lane sends, and the lane's own target (DC) with
  *  what it receives. When it is opened. */
 void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane);

@@ -77,6 +77,9 @@ struct uct_varuna_link {
     size_t                     device_addr_len;
     uct_varuna_mlx5_addr_t     addr;   /* Of its port, when device_addr was read.
                                           Main thread, with the lock of ctl */
+    uct_varuna_sl_move_t       sl_move; /* To a level in order. Owner:
+                                           varuna_lane_order.c */
+    uint8_t                    sl_is_dead; /* ... which has carried nothing */
     uint8_t                    is_late; /* Its port was not active when its interfaces
                                           were opened. With the lock of ctl */
 };
@@ -186,6 +189,7 @@ struct uct_varuna_iface {
         uct_varuna_ambiguous_t ambiguous;
         uct_varuna_log_t       log;
         uct_varuna_order_policy_t order;
+        int                    ordered_sl; /* Service levels may change */
         int                    standby;  /* Without DC, RC is also connected in advance */
         int                    port_events;
     } config;

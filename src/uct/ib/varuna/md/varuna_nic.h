@@ -92,6 +92,7 @@ typedef struct uct_varuna_nic {
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
     int                        order_is_warned; /* ... and that they do not */
+    int                        sl_move_is_logged;
 } uct_varuna_nic_t;
 
 /**

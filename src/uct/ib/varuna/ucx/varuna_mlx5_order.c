@@ -133,15 +133,17 @@ uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
 #endif
 
 ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
-                                           unsigned kind,
-                                           uct_iface_config_t *config)
+                                           unsigned kind, uct_iface_config_t *config,
+                                           uct_varuna_sl_move_t *move)
 {
+    uint16_t allowed = uct_varuna_mlx5_allowed_sls(kind, config);
     ucs_status_t status;
     uint16_t mask, sls;
     int can_force;
     char sl[8];
 
-    status = uct_varuna_mlx5_order_placement(md, dev_name, config, &can_force);
+    move->is_done = 0;
+    status        = uct_varuna_mlx5_order_placement(md, dev_name, config, &can_force);
     if (status != UCS_OK) {
         return status;
     }
@@ -152,19 +154,27 @@ ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
         return UCS_OK;
     }
 
-    sls = uct_varuna_mlx5_allowed_sls(kind, config) & ~mask;
-    if (sls == 0) {
-        return UCS_OK; /* UCX would refuse to open */
+    move->from = ucs_ffs64(allowed);
+    sls        = allowed & ~mask;
+    if ((sls == 0) || (!move->is_allowed && (mask & UCS_BIT(move->from)))) {
+        return UCS_OK; /* There is no such level: UCX would refuse to open */
     }
 
+    move->to      = ucs_ffs64(sls);
+    move->is_done = (move->to != move->from);
     if (can_force) {
         return uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "n");
     }
 
-    ucs_snprintf_safe(sl, sizeof(sl), "%u", ucs_ffs64(sls));
+    ucs_snprintf_safe(sl, sizeof(sl), "%u", move->to);
     status = uct_varuna_mlx5_order_set(dev_name, config, "IB_AR_ENABLE", "auto");
     return (status != UCS_OK) ? status :
            uct_varuna_mlx5_order_set(dev_name, config, "IB_SL", sl);
+}
+
+void uct_varuna_mlx5_order_set_sl(uct_iface_h inner, uint8_t sl)
+{
+    ucs_derived_of(inner, uct_ib_iface_t)->config.sl = sl;
 }
 
 uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,

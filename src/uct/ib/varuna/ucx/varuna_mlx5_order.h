@@ -11,22 +11,34 @@
 #include <uct/api/uct.h>
 #include <stdint.h>
 
+/* A move to another service level. It may have another virtual lane, or none. */
+typedef struct uct_varuna_sl_move {
+    uint8_t                    is_allowed; /* The user agrees */
+    uint8_t                    is_done;
+    uint8_t                    from;       /* The level that UCX uses without us */
+    uint8_t                    to;
+} uct_varuna_sl_move_t;
+
 /**
  * Ask for order before an inner interface is opened: a service level without adaptive
- * routing, if the user's choice (UCX_IB_SL) has one; and, where the device can be forced to
- * do that, queue pairs with the order of the specification on RoCE and on such a level, and
- * messages that are placed in order on others.
+ * routing, if the user agrees and the user's choice (UCX_IB_SL) has one; and, where the device
+ * can be forced to do that, queue pairs with the order of the specification on RoCE and on such
+ * a level, and messages that are placed in order on others.
  *
  * @param [in]     md        Memory domain of ib.
  * @param [in]     dev_name  Name of the port.
  * @param [in]     kind      The transport, an uct_varuna_lane_kind_t.
  * @param [in,out] config    Its configuration.
+ * @param [in,out] move      Whether the level may change, and whether it does.
  *
  * @return Error if UCX does not take an option, which is logged.
  */
 ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
-                                           unsigned kind,
-                                           uct_iface_config_t *config);
+                                           unsigned kind, uct_iface_config_t *config,
+                                           uct_varuna_sl_move_t *move);
+
+/** Let an open interface use another service level for what is connected from now on. */
+void uct_varuna_mlx5_order_set_sl(uct_iface_h inner, uint8_t sl);
 
 /**
  * What is known of the network. A port's ooo_sl_mask has the service levels on which packets

@@ -46,7 +46,8 @@ typedef struct uct_varuna_tl {
     int                        arm_is_blind; /* Of a NIC of unknown make */
     ucs_status_t               (*order_request)(uct_md_h md, const char *dev_name,
                                                 unsigned kind,
-                                                uct_iface_config_t *config);
+                                                uct_iface_config_t *config,
+                                                uct_varuna_sl_move_t *move);
     uct_varuna_order_t         (*order)(uct_iface_h iface, uint8_t *sl_p,
                                         uint16_t *mask_p);
     uct_varuna_order_t         (*order_of_ep)(uct_ep_h ep);
@@ -231,10 +232,12 @@ int uct_varuna_tl_arm_is_blind(unsigned kind)
 }
 
 ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
-                                         unsigned kind, uct_iface_config_t *config)
+                                         unsigned kind, uct_iface_config_t *config,
+                                         uct_varuna_sl_move_t *move)
 {
+    move->is_done = 0;
     return (uct_varuna_tls[kind].order_request == NULL) ? UCS_OK :
-           uct_varuna_tls[kind].order_request(md, dev_name, kind, config);
+           uct_varuna_tls[kind].order_request(md, dev_name, kind, config, move);
 }
 
 ucs_status_t uct_varuna_tl_reach_all(unsigned kind, uct_iface_config_t *config)

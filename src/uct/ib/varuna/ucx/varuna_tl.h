@@ -148,7 +148,8 @@ int uct_varuna_tl_arm_is_blind(unsigned kind);
  * uct_varuna_mlx5_order_request().
  */
 ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
-                                         unsigned kind, uct_iface_config_t *config);
+                                         unsigned kind, uct_iface_config_t *config,
+                                         uct_varuna_sl_move_t *move);
 
 /** Let UCX take each peer for reachable before an inner interface is opened: see
  *  uct_varuna_compat_config_reachable(). */

@@ -476,9 +476,15 @@ ucs_status_t uct_varuna_tl_event_arm(uct_iface_h inner, unsigned kind, unsigned 
 }
 
 ucs_status_t uct_varuna_tl_order_request(uct_md_h md, const char *dev_name,
-                                         unsigned kind, uct_iface_config_t *config)
+                                         unsigned kind, uct_iface_config_t *config,
+                                         uct_varuna_sl_move_t *move)
 {
     return UCS_OK;
+}
+
+void uct_varuna_mlx5_order_set_sl(uct_iface_h inner, uint8_t sl)
+{
+    fake_lane::of(inner)->sl = sl;
 }
 
 ucs_status_t uct_varuna_tl_reach_all(unsigned kind, uct_iface_config_t *config)

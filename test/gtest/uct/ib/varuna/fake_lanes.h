@@ -96,6 +96,7 @@ public:
     ucs_status_t              connect_status;
     ucs_status_t              post_status;
     ucs_status_t              arm_status;
+    uint8_t                   sl = 0;
     unsigned                  num_armed;
     static bool               arm_is_blind; /* What came before raises no event */
     static uct_varuna_order_t rx_order;     /* Of queue pairs that receive */
