@@ -26,49 +26,68 @@ struct uct_varuna_md_end {
     uct_varuna_md_is_dead_func_t is_dead;
     uct_varuna_md_answers_func_t answers;
     char                         dev_name[UCT_DEVICE_NAME_MAX];
-    uct_varuna_backoff_t         backoff;   /* Lock of the memory domain */
+    uct_varuna_backoff_t         backoff;   /* Of who has set is_asked */
     ucs_time_t                   failed_at; /* Written by the NIC's thread */
     int                          has_returned; /* The same */
     int                          is_told;   /* The user: that it has returned */
     int                          is_asked;  /* Until the command has come back */
 };
 
-/* Once, while the NIC is alive and has regions, for all of its ports. Without one, the NIC's
- * death makes registrations fail. */
-static ucs_status_t uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
+/* @return Whether the NIC needs a spare, and the page for it: NULL if there is no memory. */
+static int uct_varuna_md_needs_spare(uct_varuna_md_t *md, unsigned owner, void **page_p)
 {
-    size_t size         = ucs_get_page_size();
-    ucs_status_t status = UCS_OK;
-    uct_mem_h spare     = NULL;
+    size_t size = ucs_get_page_size();
+    int needs;
+
+    pthread_mutex_lock(&md->lock);
+    needs = (md->nics[owner].spare == NULL) && (md->is_dead != NULL);
+    if (needs && (md->spare_page == NULL) &&
+        (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") != 0)) {
+        md->spare_page = NULL;
+    }
+    *page_p = md->spare_page;
+    pthread_mutex_unlock(&md->lock);
+    return needs;
+}
+
+/* For all ports of the NIC. @return Nonzero if another thread was first. */
+static int uct_varuna_md_publish_spare(uct_varuna_md_t *md, unsigned owner, uct_mem_h spare)
+{
+    int was_late;
     unsigned nic;
 
     pthread_mutex_lock(&md->lock);
-    if ((md->nics[owner].spare != NULL) || (md->is_dead == NULL)) {
-        goto out;
-    }
-
-    if ((md->spare_page == NULL) &&
-        (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") !=
-         0)) {
-        md->spare_page = NULL;
-        status         = UCS_ERR_NO_MEMORY;
-        goto out;
-    }
-
-    status = uct_md_mem_reg(md->nics[owner].md, md->spare_page, size,
-                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS, &spare);
-    if (status != UCS_OK) {
-        goto out;
-    }
-
-    for (nic = owner; nic < md->num_nics; ++nic) {
+    was_late = (md->nics[owner].spare != NULL);
+    for (nic = owner; !was_late && (nic < md->num_nics); ++nic) {
         if (md->nics[nic].md == md->nics[owner].md) {
             md->nics[nic].spare = spare;
         }
     }
-
-out:
     pthread_mutex_unlock(&md->lock);
+    return was_late;
+}
+
+/* Once, while the NIC is alive and has regions, for all of its ports. Without one, the NIC's
+ * death makes registrations fail. It is registered without the lock: a NIC that hangs answers
+ * after a minute, and meanwhile all threads ask for its state. */
+static ucs_status_t uct_varuna_md_make_spare(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_mem_h spare = NULL;
+    ucs_status_t status;
+    void *page;
+
+    if (!uct_varuna_md_needs_spare(md, owner, &page)) {
+        return UCS_OK;
+    } else if (page == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_md_mem_reg(md->nics[owner].md, page, ucs_get_page_size(),
+                            UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS, &spare);
+    if ((status == UCS_OK) && uct_varuna_md_publish_spare(md, owner, spare)) {
+        (void)uct_md_mem_dereg(md->nics[owner].md, spare);
+    }
+
     return status;
 }
 
@@ -304,13 +323,16 @@ static uct_varuna_md_end_t *uct_varuna_md_end_get(uct_varuna_md_t *md, unsigned 
     return end;
 }
 
+/* @return Whether this thread asks: no question is on its way. */
+static int uct_varuna_md_end_take(uct_varuna_md_end_t *end)
+{
+    return !__atomic_exchange_n(&end->is_asked, 1, __ATOMIC_ACQ_REL);
+}
+
+/* It was taken */
 static void uct_varuna_md_end_ask(uct_varuna_md_t *md, unsigned owner,
                                   uct_varuna_md_end_t *end)
 {
-    if (__atomic_exchange_n(&end->is_asked, 1, __ATOMIC_ACQ_REL)) {
-        return;
-    }
-
     if (md->cmds[owner] != NULL) {
         uct_varuna_cmds_submit(md->cmds[owner], &end->super);
     } else {
@@ -332,7 +354,8 @@ ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
         return 0;
     }
 
-    if (__atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE) == 0) {
+    if ((__atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE) == 0) &&
+        uct_varuna_md_end_take(end)) {
         uct_varuna_md_end_ask(md, owner, end);
     }
 
@@ -343,7 +366,6 @@ void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t
 {
     unsigned owner = uct_varuna_md_inner_owner(md, nic);
     uct_varuna_md_end_t *end;
-    int is_due;
 
     if ((uct_varuna_md_ended_at(md, nic) == 0) || (owner >= UCT_VARUNA_MAX_LINKS) ||
         (md->ends[owner] == NULL)) {
@@ -359,14 +381,15 @@ void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t
         return;
     }
 
-    pthread_mutex_lock(&md->lock);
-    is_due = uct_varuna_backoff_is_due(&end->backoff, now);
-    if (is_due) {
-        (void)uct_varuna_backoff_failed(&end->backoff, UCS_ERR_NO_DEVICE, now);
+    if (!uct_varuna_md_end_take(end)) {
+        return;
     }
-    pthread_mutex_unlock(&md->lock);
-    if (is_due) {
+
+    if (uct_varuna_backoff_is_due(&end->backoff, now)) {
+        (void)uct_varuna_backoff_failed(&end->backoff, UCS_ERR_NO_DEVICE, now);
         uct_varuna_md_end_ask(md, owner, end);
+    } else {
+        uct_varuna_md_end_done(&end->super, UCS_OK);
     }
 }
 

@@ -33,6 +33,8 @@ struct uct_varuna_mem {
     int                        is_shared; /* A key of it was packed */
     int                        is_atomic; /* Registered for remote atomics */
     int                        is_device; /* Only NICs access it */
+    uint64_t                   keys[UCT_VARUNA_MAX_LINKS]; /* Inner, packed, of NICs that
+                                              have one; if is_shared */
     uint64_t                   token;     /* In its keys, 0: no atomics by the CPU */
     unsigned                   num_nics;
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
@@ -71,8 +73,9 @@ struct uct_varuna_md {
     uct_varuna_md_answers_func_t answers; /* NULL: nor do they come back */
     int                        rests_at_fork; /* It has called uct_varuna_ucx_fork_get() */
     void                       *spare_page; /* What spares have registered */
-    pthread_mutex_t            lock;      /* Protects the tree of regions, making
-                                             spares, and what NICs are short of */
+    pthread_mutex_t            lock;      /* Protects the tree of regions, where spares
+                                             are, and what NICs are short of. No command
+                                             to a NIC is given while it is held */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
                                              varuna_mem.c */
     uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */

@@ -65,6 +65,10 @@ static ucs_status_t fake_md_mem_reg(uct_md_h md, void *address, size_t length,
 {
     fake_ib::mem *mem;
 
+    if (fake->on_reg) {
+        fake->on_reg();
+    }
+
     if (fails(&fake->num_regs, fake->fail_reg)) {
         return UCS_ERR_IO_ERROR;
     }

@@ -12,6 +12,7 @@ extern "C" {
 #include <uct/base/uct_iface.h>
 }
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ public:
     bool                           fail_advise;
     bool                           hold_invalidations;
     bool                           complete_failed_dereg;
+
+    /* Called in each registration */
+    std::function<void()>          on_reg;
 
     /* Counters */
     unsigned                       num_open_mds;

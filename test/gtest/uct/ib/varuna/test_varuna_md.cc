@@ -9,6 +9,9 @@ extern "C" {
 #include <ucs/memory/memtype_cache.h>
 }
 
+#include <chrono>
+#include <future>
+
 /* From now on, UCX takes memory for a GPU's */
 static void become_device(const void *memory, size_t length)
 {
@@ -453,6 +456,51 @@ UCS_TEST_F(test_varuna_md, health) {
     EXPECT_EQ(UCT_VARUNA_NIC_DEAD, uct_varuna_md_nic_state(m_md, 0));
     EXPECT_FALSE(uct_varuna_md_may_ask(m_md, 0, UCT_VARUNA_SHORT_QP,
                                        now + ucs_time_from_sec(3600)));
+}
+
+/* A NIC that hangs does not hold up who asks about it, whatever is registered there */
+UCS_TEST_F(test_varuna_md, health_during_a_registration) {
+    std::vector<std::future<bool>> answers; /* Each is waited for in the end */
+    unsigned num_answers = 0;
+    uct_mem_h memh;
+
+    nic_is_dead = false;
+    add_many(1);
+    open();
+    m_md->is_dead = is_dead;
+    m_ib.on_reg   = [&]() {
+        answers.push_back(std::async(std::launch::async, [&]() {
+            return (uct_varuna_md_nic_state(m_md, 0) == UCT_VARUNA_NIC_WORKING) &&
+                   uct_varuna_md_may_ask(m_md, 0, UCT_VARUNA_SHORT_QP, ucs_get_time());
+        }));
+        if (answers.back().wait_for(std::chrono::seconds(60)) == std::future_status::ready) {
+            num_answers += answers.back().get();
+        }
+    };
+    ASSERT_UCS_OK(reg(&memh));
+    EXPECT_EQ(2u, num_answers) << "during the region's and the spare's";
+    m_ib.on_reg = nullptr;
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* Two threads make the spare at once: one is left */
+UCS_TEST_F(test_varuna_md, spare_of_two_threads) {
+    uct_mem_h memh;
+
+    nic_is_dead = false;
+    add_many(1);
+    open();
+    m_md->is_dead = is_dead;
+    m_ib.on_reg   = [&]() {
+        m_ib.on_reg = nullptr;
+        EXPECT_UCS_OK(uct_varuna_md_prepare_nic(m_md, 0));
+    };
+    EXPECT_UCS_OK(uct_varuna_md_prepare_nic(m_md, 0));
+    EXPECT_EQ(2u, m_ib.num_regs);
+    EXPECT_EQ(1u, m_ib.num_mems);
+    ASSERT_UCS_OK(reg(&memh));
+    EXPECT_EQ(2u, m_ib.num_mems);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
 UCS_TEST_F(test_varuna_md, reg_needs_a_nic) {
