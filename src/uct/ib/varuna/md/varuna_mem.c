@@ -370,7 +370,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
 {
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
     uint8_t nic_map     = 0;
-    uint64_t inner_key; /* ib stores it aligned */
+    uint64_t keys[UCT_VARUNA_MAX_LINKS] = {0}; /* ib stores them aligned */
     ucs_status_t status;
     unsigned nic;
     uint8_t *key;
@@ -381,25 +381,23 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
         }
     }
 
-    memset(buffer, 0, md->attr.rkey_packed_size);
-    uct_varuna_md_share(md, memh);
-    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
-                                      ((uct_varuna_mem_t*)memh)->token, buffer);
-    for (nic = 0; nic < md->num_nics; ++nic) {
-        if (!(nic_map & UCS_BIT(nic))) {
-            continue;
-        }
-
+    /* UCX may give commands to the NICs, so the region is shared after that */
+    ucs_for_each_bit(nic, nic_map) {
         status = uct_varuna_compat_mkey_pack(md->nics[nic].md,
                                              uct_varuna_mem_inner(memh, nic),
-                                             address, length, params,
-                                             &inner_key);
+                                             address, length, params, &keys[nic]);
         if (status != UCS_OK) {
             return status;
         }
+    }
 
-        memcpy(key, &inner_key, sizeof(inner_key));
-        key += sizeof(inner_key);
+    uct_varuna_md_share(md, memh, keys);
+    memset(buffer, 0, md->attr.rkey_packed_size);
+    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
+                                      ((uct_varuna_mem_t*)memh)->token, buffer);
+    ucs_for_each_bit(nic, nic_map) {
+        memcpy(key, &keys[nic], sizeof(keys[nic]));
+        key += sizeof(keys[nic]);
     }
 
     return UCS_OK;
@@ -424,7 +422,7 @@ static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
     }
 }
 
-void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
+void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, const uint64_t *keys)
 {
     if (mem->length == 0) {
         return; /* There is nothing to be accessed */
@@ -435,6 +433,7 @@ void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
         mem->is_shared    = 1;
         mem->region.first = (uintptr_t)mem->address;
         mem->region.last  = mem->region.first + (mem->length - 1);
+        memcpy(mem->keys, keys, sizeof(mem->keys));
         uct_varuna_md_make_token(md, mem);
         uct_varuna_regions_insert(&md->shared, &mem->region);
     }
@@ -488,14 +487,12 @@ int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
     int found = 0;
     uct_rkey_bundle_t bundle;
     uct_varuna_mem_t *mem;
-    uint64_t key;
 
     pthread_mutex_lock(&md->lock);
     mem = uct_varuna_md_find(md, address, length);
     if ((mem != NULL) && (mem->inner[nic] != NULL) &&
         !uct_varuna_md_is_spare(md, mem, nic) &&
-        (uct_md_mkey_pack(md->nics[nic].md, mem->inner[nic], &key) == UCS_OK) &&
-        (uct_rkey_unpack(md->ib, &key, &bundle) == UCS_OK)) {
+        (uct_rkey_unpack(md->ib, &mem->keys[nic], &bundle) == UCS_OK)) {
         /* A key of ib is a number, there is nothing to be kept */
         *rkey_p = bundle.rkey;
         uct_rkey_release(md->ib, &bundle);

@@ -52,8 +52,8 @@ int uct_varuna_mem_is_host(const void *address, size_t length);
 /* The memory of which this process has given keys away: it accesses only such memory at
  * addresses that a peer names (docs/SECURITY.md). Any thread. */
 
-/** A key of the region is packed. */
-void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
+/** A key of the region is packed. @param [in] keys  By NIC: those in the first one stay. */
+void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, const uint64_t *keys);
 
 /** The region is deregistered. @return Nonzero if it was shared. */
 int uct_varuna_md_unshare(uct_varuna_md_t *md, uct_varuna_mem_t *mem);

@@ -68,6 +68,7 @@ UCS_TEST_F(test_varuna_md, shared_is_what_has_a_key) {
     const uintptr_t end   = begin + sizeof(m_buffer);
     char buffer[MAX_KEY];
     uct_mem_h memh, other;
+    unsigned num_packs;
     uct_rkey_t rkey;
     counter comp;
 
@@ -85,7 +86,9 @@ UCS_TEST_F(test_varuna_md, shared_is_what_has_a_key) {
     EXPECT_FALSE(uct_varuna_md_is_shared(m_md, begin - 1, 2));
     EXPECT_FALSE(uct_varuna_md_is_shared(m_md, begin, 0));
     EXPECT_FALSE(uct_varuna_md_is_shared(m_md, UINT64_MAX - 3, 8));
+    num_packs = m_ib.num_packs;
     ASSERT_TRUE(uct_varuna_md_find_rkey(m_md, 1, begin, 8, &rkey));
+    EXPECT_EQ(num_packs, m_ib.num_packs) << "which may give a command to a NIC";
     EXPECT_EQ(((fake_ib::mem*)uct_varuna_mem_inner(memh, 1))->key, rkey);
 
     /* The same memory registered again: each registration has its own lifetime */
