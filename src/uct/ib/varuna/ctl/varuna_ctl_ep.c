@@ -304,20 +304,6 @@ static ucs_status_t uct_varuna_ctl_full(uct_varuna_ctl_t *ctl, uct_varuna_peer_t
     return UCS_ERR_UNREACHABLE;
 }
 
-static uct_varuna_ctl_ep_t *
-uct_varuna_ctl_ep_of(const uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *peer,
-                     unsigned link)
-{
-    khiter_t iter;
-
-    if (peer->ctl_eps[link] == NULL) {
-        return NULL;
-    }
-
-    iter = kh_get(uct_varuna_ctl_eps, &ctl->eps, (uintptr_t)peer->ctl_eps[link]);
-    return kh_val(&ctl->eps, iter);
-}
-
 /* If all that was posted before has been acknowledged, the link's service level carries
  * messages: later failures are not its fault. */
 static void uct_varuna_ctl_prove_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
