@@ -199,6 +199,17 @@ static void ft_check_reuse(ft_client_t *client)
     ft_reuse(client, ft_ring, ft_ring_name);
 }
 
+/* Rings that keep their address: they have the same key there */
+static uint64_t ft_ring_place_name(const uct_varuna_ep_t *ep)
+{
+    return ft_ring_name(ep) ^ (ep->remote.logs_addr << 32) ^ ep->remote.logs_addr;
+}
+
+static void ft_check_reuse_place(ft_client_t *client)
+{
+    ft_reuse(client, ft_ring, ft_ring_place_name);
+}
+
 static ft_place_t ft_first_slot(const uct_varuna_ep_t *ep)
 {
     return ft_own_slot(ep, ep->amo.slots.first);
@@ -313,6 +324,7 @@ static void ft_check_worker(ft_client_t *client)
 const ft_check_t ft_checks[] = {
     {"rings", ft_check_rings},
     {"reuse", ft_check_reuse},
+    {"reuse_place", ft_check_reuse_place},
     {"proxy", ft_check_proxy},
     {"slots", ft_check_slots},
     {"slots_reuse", ft_check_slots_reuse},

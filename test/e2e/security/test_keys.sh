@@ -64,7 +64,7 @@ test_rings_of_the_next() {
 # A plugin whose rings keep their address shows that the test detects it
 test_rings_that_keep_their_address() {
     run=$("$top/test/e2e/lib/mutant.sh" same_address)
-    access reuse same-key
+    access reuse_place same-key
     grep -q '^last key: done' out || fail "the mistake was not detected"
 }
 
