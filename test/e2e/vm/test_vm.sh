@@ -71,14 +71,25 @@ test_ucx_loses_packets() {
 }
 
 # A cable is pulled when the check asks for it: the kernel's queue pairs have PSNs that
-# agree with memory, also after ERR, and complete what is flushed in order
+# agree with memory, also after ERR, and complete what is flushed in order. All checks take
+# more than a minute of both machines, so without RC_VARUNA_LONG only these are run
 test_self_check() {
     local dir=$RC_VARUNA_VM_DIR links=rxe0:1,rxe1:1 status=0 program step action
+    local options=(--quick) untested= patterns=('port +ok .*RoCE' 'flush +ok' 'links +ok' \
+        'planes +ok' 'psn +ok .*after ERR, ibv_query_qp' 'cut-psn +ok' 'port-event +ok' \
+        'addresses +ok' 'mlx5 +warning .* rc_verbs')
+    if [ -n "${RC_VARUNA_LONG:-}" ]; then
+        patterns+=('order +ok' 'fence-err +ok' 'fence-reset +ok' 'psn-memory +ok' \
+            'last-wqe +warning')
+        untested='dead-commands dead-writes ' # No NIC was killed
+    else
+        options+=(--only port,flush,links,psn,cut-psn)
+    fi
     program=$RCV_PREFIX/bin/rc_varuna_check
     settings=()
-    server h0 18520 "$program" --quick -d $links server
+    server h0 18520 "$program" "${options[@]}" -d $links server
 
-    timeout 620 "$vm" exec h1 timeout 600 "$program" --quick -d $links \
+    timeout 620 "$vm" exec h1 timeout 600 "$program" "${options[@]}" -d $links \
         --cut "touch $dir/out; while [ -e $dir/out ]; do sleep 0.1; done" \
         --restore "touch $dir/in; while [ -e $dir/in ]; do sleep 0.1; done" \
         10.76.0.1 >out 2>err &
@@ -97,14 +108,10 @@ test_self_check() {
     wait $server || fail "the server failed: $(cat server.log)"
     [ "$action" = outin ] || fail "the cable was moved \"$action\": $(cat out err)"
 
-    # Nothing fails; no NIC was killed
     [ $status -eq 3 ] || fail "status $status: $(cat out err)"
     [ "$(awk '$2 == "untested" { print $1 }' out | sort -u | tr '\n' ' ')" = \
-        'dead-commands dead-writes ' ] || fail "$(cat out)"
-    for pattern in 'port +ok .*RoCE' 'flush +ok' 'links +ok' 'planes +ok' 'order +ok' \
-        'psn +ok .*after ERR, ibv_query_qp' 'fence-err +ok' 'fence-reset +ok' \
-        'psn-memory +ok' 'cut-psn +ok' 'port-event +ok' 'addresses +ok' \
-        'mlx5 +warning .* rc_verbs' 'last-wqe +warning'; do
+        "$untested" ] || fail "$(cat out)"
+    for pattern in "${patterns[@]}"; do
         grep -qE "^$pattern" out || fail "no \"$pattern\": $(cat out)"
     done
 }
