@@ -21,6 +21,13 @@
 #include <ucs/sys/string.h>
 #include <stdlib.h>
 
+/* UCX's own function is not exported in all series */
+static UCS_F_MAYBE_UNUSED int uct_varuna_mlx5_is_ethernet(uct_ib_device_t *dev,
+                                                          uint8_t port_num)
+{
+    return uct_ib_device_port_attr(dev, port_num)->link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
 static ucs_status_t uct_varuna_mlx5_query_ooo_sl_mask(uct_md_h tl_md, uint8_t port_num,
                                                       uint16_t *mask_p)
 {
@@ -32,8 +39,7 @@ static ucs_status_t uct_varuna_mlx5_query_ooo_sl_mask(uct_md_h tl_md, uint8_t po
 
     /* On Ethernet the mask means nothing */
     if (!(md->flags & UCT_IB_MLX5_MD_FLAG_OOO_SL_MASK) ||
-        (uct_ib_device_port_attr(&md->super.dev, port_num)->link_layer ==
-         IBV_LINK_LAYER_ETHERNET)) {
+        uct_varuna_mlx5_is_ethernet(&md->super.dev, port_num)) {
         return UCS_ERR_UNSUPPORTED;
     }
 
@@ -116,7 +122,7 @@ uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
 
     status = uct_varuna_mlx5_order_set(dev_name, config, "RC_DDP_ENABLE", "n");
     if ((status != UCS_OK) ||
-        !uct_ib_device_is_port_roce(dev, uct_varuna_mlx5_port_num(dev_name))) {
+        !uct_varuna_mlx5_is_ethernet(dev, uct_varuna_mlx5_port_num(dev_name))) {
         return status;
     }
 
