@@ -40,8 +40,11 @@ fabric_up() {
     trap fabric_abandon EXIT
 }
 
-# fabric_down [OPTION...]: fails if a program is still using it, unless --force is given
+# fabric_down [OPTION...]: fails if a program is still using it, unless --force is given, or if
+# one has rung for a queue pair in RESET, which no document allows
 fabric_down() {
+    "$emu" status -n "$fabric" >status.down 2>&1 || true
+    ! grep doorbells_in_reset status.down || fail "a doorbell was rung in RESET"
     check "$emu" down -n "$fabric" "$@"
     trap - EXIT
 }

@@ -286,6 +286,7 @@ UCS_TEST_F(test_emu_devx_run, doorbell_in_reset_is_forgotten) {
     ASSERT_EQ(0, a->to_state(EMU_CMD_2RST_QP).error);
     a->post(MLX5_OPCODE_RDMA_WRITE, *b, 0, 8, 64, b->rkey);
     a->clear_doorbell();
+    EXPECT_EQ(1u, counter(0, 0, "doorbells_in_reset"));
     ASSERT_EQ(0, a->to_init().error);
     ASSERT_EQ(0, a->to_state(EMU_CMD_2ERR_QP).error);
     EXPECT_FALSE(a->has_cqe());

@@ -40,7 +40,8 @@ const char *emu_counter_names[EMU_CNT_LAST] = {
     [EMU_CNT_DROPS_QUEUE]  = "dropped_by_queue",
     [EMU_CNT_DROPS_MTU]    = "dropped_by_mtu",
     [EMU_CNT_DROPS_DEST]   = "dropped_at_destination",
-    [EMU_CNT_CQES]         = "cqes"
+    [EMU_CNT_CQES]         = "cqes",
+    [EMU_CNT_RESET_BELLS]  = "doorbells_in_reset"
 };
 
 _Static_assert((EMU_CNT_STRIDE >= EMU_CNT_LAST) && (EMU_CNT_STRIDE % 8 == 0) &&

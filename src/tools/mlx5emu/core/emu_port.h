@@ -50,6 +50,7 @@ typedef enum emu_counter {
                               other end */
     EMU_CNT_DROPS_DEST,    /* packets without a receiver, or dropped */
     EMU_CNT_CQES,          /* completions written */
+    EMU_CNT_RESET_BELLS,   /* send doorbells of queue pairs in RESET */
     EMU_CNT_LAST
 } emu_counter_t;
 

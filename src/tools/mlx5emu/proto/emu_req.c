@@ -550,6 +550,8 @@ void emu_sq_doorbell(uint32_t qpn)
     if (emu_likely(qp->req_state != IBV_QPS_RESET)) {
         qp->sq_pi = be32toh(__atomic_load_n(&qp->dbrec[MLX5_SND_DBR],
                                             __ATOMIC_ACQUIRE));
+    } else {
+        EMU_COUNT(emu_req_port(qp), qp->type, EMU_CNT_RESET_BELLS, 1);
     }
     if (emu_likely(qp->req_state == IBV_QPS_RTS)) {
         emu_req_run(qp);
