@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_rest.h"
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -44,8 +45,11 @@ void uct_varuna_rest_begin(uct_varuna_iface_t *iface, uct_ep_h inner,
 {
     uct_varuna_rest_t *rest = NULL;
 
-    /* A DCI is the next endpoint's as soon as it is drained, and nobody creates one then */
-    if ((kind != UCT_VARUNA_LANE_DC) && !iface->rest.is_closed) {
+    /* A DCI is the next endpoint's as soon as it is drained, and nobody creates one then. What
+     * is not drained belongs to a NIC that hangs or is gone, and UCX still has the requests that
+     * are unfinished: it must let them go before their owner does */
+    if ((kind != UCT_VARUNA_LANE_DC) && !iface->rest.is_closed &&
+        uct_varuna_tl_is_drained(inner, kind)) {
         rest = ucs_malloc(sizeof(*rest), "varuna_rest");
         iface->rest.num_early += (rest == NULL);
     }

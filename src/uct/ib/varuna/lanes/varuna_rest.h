@@ -18,9 +18,9 @@
 #define UCT_VARUNA_REST_MAX          256
 
 /**
- * Destroy an inner endpoint that nobody uses any more: if it has a queue pair of its own,
- * when a packet lifetime is over, otherwise at once. Its queue pair must not accept anything
- * new: it is in ERR or RESET, or the other end is.
+ * Destroy an inner endpoint that nobody uses any more: if it has a queue pair of its own, which
+ * is drained, when a packet lifetime is over, otherwise at once. Its queue pair must not accept
+ * anything new: it is in ERR or RESET, or the other end is.
  */
 void uct_varuna_rest_begin(uct_varuna_iface_t *iface, uct_ep_h inner,
                            uct_varuna_lane_kind_t kind);

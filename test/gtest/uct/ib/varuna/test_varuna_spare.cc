@@ -288,6 +288,19 @@ UCS_TEST_F(test_varuna_spare, short_nic_gets_the_oldest) {
     EXPECT_EQ(0, std::count(lane(1).eps.begin(), lane(1).eps.end(), (fake_lane::ep*)first));
 }
 
+/* UCX cancels what is unfinished when it destroys an endpoint, which must be while it exists */
+UCS_TEST_F(test_varuna_spare, unfinished_requests_do_not_rest) {
+    uct_ep_h ep;
+
+    start();
+    ep                 = take(0);
+    lane(0).is_drained = false;
+    uct_varuna_rest_begin(host->iface(), ep, UCT_VARUNA_LANE_RC);
+    EXPECT_EQ(SPARES - 1, lane(0).eps.size());
+    EXPECT_EQ(0u, host->iface()->rest.num);
+    lane(0).is_drained = true;
+}
+
 /* DC's queue pairs are shared, and go on */
 UCS_TEST_F(test_varuna_spare, dc_does_not_rest) {
     uct_ep_params_t params = {};
