@@ -13,6 +13,8 @@
 # the two ends of the wire, forks, and the service thread's callbacks. A header that is
 # not listed fails.
 #
+# Parts of the endpoint that are private are used by their owner alone.
+#
 # A folder that is pure calls only what test/meta/layers/ lists. No function is longer than
 # it says.
 
@@ -128,7 +130,7 @@ purity() {
 # judge LAYERS SRC OBJECTS: prints the picture; fails if a dependency points up
 judge() {
     {
-        sed -E '/^(#|(table|calls|function) )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
+        sed -E '/^(#|(table|calls|function|part) )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
         modules "$2"
         includes "$2"
         symbols "$3" "$2"
@@ -141,6 +143,19 @@ judge() {
     [ "$(grep -c '^file' graph)" -gt 20 ] || fail "there are no sources in $2"
     [ "$(grep -c '^needs' symbols)" -gt 100 ] || fail "there are no objects in $3"
     ! grep '^wrong' picture >wrong || fail "$(wc -l <wrong) times: $(head -n 1 wrong)"
+}
+
+# parts LAYERS SRC: fails unless exactly the modules that LAYERS names use a part of the endpoint
+parts() {
+    local part
+    sed -n 's/^part //p' "$1" | sort >listed
+    [ -s listed ] || fail "$1 names no parts"
+    cut -d ' ' -f 1 listed | while read -r part; do
+        (cd "$2" && grep -rlE --include='*.[ch]' --include='*.inl' "\bep->$part\b" .) |
+            sed -E 's|^\./||; s|\.[a-z]+$||' | sort -u | paste -sd ' ' | sed "s|^|$part |"
+    done | sort >found
+    diff listed found >difference ||
+        fail "other files use a part of the endpoint: $(grep '^[<>]' difference)"
 }
 
 test_emulator() {
@@ -172,6 +187,17 @@ test_new_table_is_found() {
     cp -r "$top/src/uct/ib/varuna" src
     echo 'typedef void (*uct_varuna_up_t)(void);' >>src/core/varuna_secret.h
     fails 1 '> core/varuna_secret.h' tables "$top/test/meta/layers/varuna" src
+}
+
+test_parts_of_the_endpoint() {
+    parts "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna"
+}
+
+test_user_of_a_part_is_found() {
+    cp -r "$top/src/uct/ib/varuna" src
+    echo 'static int uct_varuna_up(uct_varuna_ep_t *ep) { return ep->hang.beats; }' \
+        >>src/requester/varuna_scan.c
+    fails 1 '> hang .*varuna_scan' parts "$top/test/meta/layers/varuna" src
 }
 
 # The document contains the picture of the rooms

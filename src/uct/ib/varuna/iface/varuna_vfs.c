@@ -143,8 +143,7 @@ static void uct_varuna_vfs_show_posted(void *obj, ucs_string_buffer_t *strb,
     pthread_mutex_lock(&uct_varuna_requester(iface)->eps_lock);
     ucs_ptr_array_for_each(element, i, &uct_varuna_requester(iface)->eps) {
         ep      = element;
-        posted += (ep->lane.link == arg_u64) ? ep->stats.posted - ep->report.settled :
-                  0;
+        posted += (ep->lane.link == arg_u64) ? uct_varuna_stat_unsettled(ep) : 0;
     }
     pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
 

@@ -208,7 +208,7 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
         uct_varuna_ep_finish_head(ep, UCS_OK);
     }
 
-    if (ucs_unlikely(!ucs_queue_is_empty(&ep->pend.queue))) {
+    if (ucs_unlikely(uct_varuna_ep_has_queued(ep))) {
         uct_varuna_ep_dispatch_pending(ep);
     }
 }

@@ -6,6 +6,7 @@
 #ifndef UCT_VARUNA_COMPLETION_H_
 #define UCT_VARUNA_COMPLETION_H_
 
+#include "varuna_pending.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
@@ -43,7 +44,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
     if (ucs_likely((tail == ep->hot.reqs.head) ||
                    (!(tail->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
                     (tail->type != UCT_VARUNA_REQ_FLUSH))) &&
-        ucs_likely(ucs_queue_is_empty(&ep->pend.queue))) {
+        ucs_likely(!uct_varuna_ep_has_queued(ep))) {
         return;
     }
 

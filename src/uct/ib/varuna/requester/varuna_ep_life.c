@@ -139,7 +139,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     /* At most one lane has ever been given what is unfinished */
     uct_varuna_sm_end(self);
     self->lane.ep = NULL;
-    uct_varuna_ep_settle(self);
+    uct_varuna_stat_settle(self);
     uct_varuna_compare_detach(self);
     uct_varuna_ep_detach_reqs(self);
     uct_varuna_ep_abandon_lane(self, &lane);

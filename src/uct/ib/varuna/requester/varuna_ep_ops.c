@@ -312,7 +312,7 @@ uct_varuna_req_set_am_header(uct_varuna_req_t *req, const void *header,
  * uct_varuna_ep_end_pending() */
 static ucs_status_t uct_varuna_ep_message_unavailable(uct_varuna_ep_t *ep, uint8_t id)
 {
-    return (ep->pend.ending && (id == UCT_VARUNA_COMPAT_AM_ID_WIREUP)) ?
+    return (uct_varuna_ep_ends_pending(ep) && (id == UCT_VARUNA_COMPAT_AM_ID_WIREUP)) ?
            ep->sm.fail_status : uct_varuna_ep_unavailable(ep);
 }
 
@@ -395,7 +395,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
     }
 
     if ((uct_varuna_ep_has_pending(ep) && (ep->hot.state != UCT_VARUNA_EP_FAILED)) ||
-        ep->pend.ending) {
+        uct_varuna_ep_ends_pending(ep)) {
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 

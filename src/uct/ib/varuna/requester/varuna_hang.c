@@ -42,6 +42,11 @@ void uct_varuna_hang_restart(uct_varuna_ep_t *ep)
     ep->hang.beats    = 0;
 }
 
+ucs_time_t uct_varuna_hang_head_age(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since;
+}
+
 void uct_varuna_hang_new_head(uct_varuna_ep_t *ep)
 {
     ep->hang.head_since = uct_varuna_ep_requester(ep)->scan.clock;

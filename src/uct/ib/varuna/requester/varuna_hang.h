@@ -15,6 +15,9 @@ void uct_varuna_hang_restart(uct_varuna_ep_t *ep);
 /** The lane or its oldest request is a new one: both timeouts start anew. */
 void uct_varuna_hang_new_head(uct_varuna_ep_t *ep);
 
+/** @return For how long the oldest request has been the same, by the clock of the scan. */
+ucs_time_t uct_varuna_hang_head_age(const uct_varuna_ep_t *ep);
+
 /** @return Since when the peer has answered nothing, by the clock of the scan: since the
  *  present lane has last completed something, if the peer is silent on all links; 0 if
  *  it is not. */

@@ -20,6 +20,7 @@
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ring.h"
+#include "varuna_stat.h"
 
 /* The link which a recovery leaves. Pings may get through where requests do not. So what
  * has just failed is not tried again while there is another link: the two would alternate
@@ -237,15 +238,6 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane)
     lane->ep = NULL;
 }
 
-void uct_varuna_ep_settle(uct_varuna_ep_t *ep)
-{
-    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
-        uct_varuna_ep_requester(ep)->link_stats[ep->lane.link].posted +=
-                ep->stats.posted - ep->report.settled;
-    }
-    ep->report.settled = ep->stats.posted;
-}
-
 /* Where the PSN decides, a log entry is needed only if the peer's NIC dies. A baseline, which
  * repeats everything or fails, reads no log. */
 static int uct_varuna_lane_is_logged(const uct_varuna_ep_t *ep,
@@ -274,7 +266,7 @@ void uct_varuna_ep_note_home(uct_varuna_ep_t *ep)
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
-    uct_varuna_ep_settle(ep);
+    uct_varuna_stat_settle(ep);
     ep->lane              = *lane;
     ep->lanes.first_acked = lane->acked_psn;
     ep->hot.gate          = 1;

@@ -38,9 +38,6 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 /** Its lane, or the peer's home NIC, is another one. */
 void uct_varuna_ep_note_home(uct_varuna_ep_t *ep);
 
-/** Count for its present link what the endpoint has posted so far. */
-void uct_varuna_ep_settle(uct_varuna_ep_t *ep);
-
 /** Give up the RC lane which is being connected. */
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);
 

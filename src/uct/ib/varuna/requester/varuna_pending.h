@@ -125,12 +125,30 @@ uct_varuna_ep_can_post(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *e
            UCT_VARUNA_POST_OK : UCT_VARUNA_POST_FULL;
 }
 
+/* Whether the user has requests that wait */
+static UCS_F_ALWAYS_INLINE int uct_varuna_ep_has_queued(const uct_varuna_ep_t *ep)
+{
+    return !ucs_queue_is_empty(&ep->pend.queue);
+}
+
 /* Whether requests wait which came first: nothing may pass them, or a fence
  * would not hold between the two */
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_has_pending(const uct_varuna_ep_t *ep)
 {
-    return !ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.dispatching;
+    return uct_varuna_ep_has_queued(ep) && !ep->pend.dispatching;
+}
+
+/* Whether requests wait, and the inner lane does not say when to try them */
+static inline int uct_varuna_ep_polls_pending(const uct_varuna_ep_t *ep)
+{
+    return uct_varuna_ep_has_queued(ep) && !ep->pend.inner_queued;
+}
+
+/* Whether uct_varuna_ep_end_pending() lets the messages of the wire-up hear of a failure */
+static inline int uct_varuna_ep_ends_pending(const uct_varuna_ep_t *ep)
+{
+    return ep->pend.ending;
 }
 
 /* Open the gate if nothing at all is in the way, or close it. */
@@ -140,8 +158,7 @@ uct_varuna_gate_update(const uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
     ep->hot.gate = (ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
                    (ep->lane.kind != UCT_VARUNA_LANE_RC) || (ep->hot.num_amos > 0) ||
                    (ep->owed != NULL) || (ep->hot.reqs.head == NULL) ||
-                   !ucs_queue_is_empty(&ep->pend.queue) ||
-                   uct_varuna_ep_is_fenced(iface, ep) ||
+                   uct_varuna_ep_has_queued(ep) || uct_varuna_ep_is_fenced(iface, ep) ||
                    uct_varuna_ep_lane_is_stale(iface, ep);
     ep->hot.beat = iface->beat;
 }

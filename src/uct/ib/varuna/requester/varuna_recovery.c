@@ -13,6 +13,7 @@
 #include "varuna_recovery.h"
 #include "varuna_completion.h"
 #include "varuna_lane.h"
+#include "varuna_hang.h"
 #include "varuna_pending.h"
 #include "varuna_placed.h"
 #include "varuna_post.h"
@@ -48,7 +49,7 @@ void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
         ep->recovery.different = 0;
         memset(&ep->recovery.result, 0, sizeof(ep->recovery.result));
         waited = (ep->hot.num_reqs == 0) ? 0 :
-                 (uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since);
+                 uct_varuna_hang_head_age(ep);
         uct_varuna_stat_failing(ep, waited);
     }
 
@@ -265,9 +266,9 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         return 1;
     }
 
-    if (!ucs_queue_is_empty(&ep->pend.queue)) {
+    if (uct_varuna_ep_has_queued(ep)) {
         uct_varuna_ep_dispatch_pending(ep);
-        if (!ucs_queue_is_empty(&ep->pend.queue) &&
+        if (uct_varuna_ep_has_queued(ep) &&
             (ep->hot.state == UCT_VARUNA_EP_ACTIVE)) {
             uct_varuna_ep_signal(ep); /* What is in the way may be silent */
             uct_varuna_ep_enter_inner_pending(ep);
@@ -279,7 +280,7 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     return ep->next.proving || (ep->owed != NULL) || ((ep->hot.silent > 0) && ep->hot.want_signal) ||
-           (!ucs_queue_is_empty(&ep->pend.queue) && !ep->pend.inner_queued);
+           uct_varuna_ep_polls_pending(ep);
 }
 
 /* --- Failure --- */

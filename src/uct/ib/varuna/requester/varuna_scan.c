@@ -54,14 +54,12 @@ static void uct_varuna_ep_watch(uct_varuna_ep_t *ep, ucs_time_t now)
     }
 
     if ((ep->hot.silent > 0) && !ep->hot.want_signal &&
-        ((uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since) >=
-         ucs_time_from_sec(UCT_VARUNA_SCAN_SIGNAL))) {
+        (uct_varuna_hang_head_age(ep) >= ucs_time_from_sec(UCT_VARUNA_SCAN_SIGNAL))) {
         ep->hot.want_signal = 1;
         uct_varuna_ep_add_work(ep);
     }
 
-    if ((uct_varuna_ep_requester(ep)->scan.clock - ep->hang.head_since) >=
-        ucs_time_from_sec(UCT_VARUNA_SCAN_STUCK)) {
+    if (uct_varuna_hang_head_age(ep) >= ucs_time_from_sec(UCT_VARUNA_SCAN_STUCK)) {
         uct_varuna_outage_check(ep);
     }
 

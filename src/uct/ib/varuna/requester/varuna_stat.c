@@ -193,6 +193,15 @@ void uct_varuna_stat_publish(uct_varuna_ep_t *ep)
 #endif
 }
 
+void uct_varuna_stat_settle(uct_varuna_ep_t *ep)
+{
+    if (ep->lane.link != UCT_VARUNA_LINK_NONE) {
+        uct_varuna_ep_requester(ep)->link_stats[ep->lane.link].posted +=
+                uct_varuna_stat_unsettled(ep);
+    }
+    ep->report.settled = ep->stats.posted;
+}
+
 /* --- Outages --- */
 
 /* Lines about peers without a link.

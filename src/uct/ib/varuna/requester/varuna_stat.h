@@ -95,4 +95,13 @@ void uct_varuna_outage_write(uct_varuna_requester_t *requester);
 /** Write all that is left. */
 void uct_varuna_outage_cleanup(uct_varuna_requester_t *requester);
 
+/** Count for its present link what the endpoint has posted so far. */
+void uct_varuna_stat_settle(uct_varuna_ep_t *ep);
+
+/** @return Posted requests that the sum of a link does not contain yet. */
+static inline uint64_t uct_varuna_stat_unsettled(const uct_varuna_ep_t *ep)
+{
+    return ep->stats.posted - ep->report.settled;
+}
+
 #endif
