@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,8 +194,15 @@ static void uct_varuna_admin_append_causes(uct_varuna_admin_text_t *text,
 
 /* What the end of lanes has cost that failed on a link */
 static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
-                                           const uint64_t *fences)
+                                           const uint64_t *counts)
 {
+    uint64_t fences[UCT_VARUNA_FENCED_LAST];
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_FENCED_LAST; ++i) {
+        fences[i] = __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
+    }
+
     uct_varuna_admin_append(text,
                             " fences_none=%lu fences_reset=%lu fences_lifetime=%lu lifetime_dc=%lu"
                             " lifetime_dead=%lu lifetime_hung=%lu lifetime_other=%lu\n",
@@ -207,33 +215,33 @@ static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
                             fences[UCT_VARUNA_FENCED_OTHER]);
 }
 
-static void uct_varuna_admin_append_peers(uct_varuna_admin_text_t *text,
-                                          const uct_varuna_admin_t *user, unsigned index)
+/* @return 0 if the list cannot be had now */
+static int uct_varuna_admin_append_peers(uct_varuna_admin_text_t *text,
+                                         const uct_varuna_admin_t *user, unsigned index)
 {
     ucs_string_buffer_t peers;
     char prefix[32];
+    int has_list;
 
     if (user->list_peers == NULL) {
-        return;
+        return 1;
     }
 
     ucs_string_buffer_init(&peers);
     snprintf(prefix, sizeof(prefix), "iface=%u ", index);
-    user->list_peers(user->arg, prefix, &peers);
+    has_list = user->list_peers(user->arg, prefix, &peers);
     uct_varuna_admin_append(text, "%s", ucs_string_buffer_cstr(&peers));
     ucs_string_buffer_cleanup(&peers);
+    return has_list;
 }
 
-size_t rc_varuna_status(char *buffer, size_t size)
+/* @return 0 if a list of peers cannot be had now */
+static int uct_varuna_admin_append_all(uct_varuna_admin_text_t *text)
 {
-    uct_varuna_admin_text_t text = {buffer, size, 0};
-    unsigned index               = 0;
+    unsigned index = 0;
+    int has_all    = 1;
     unsigned i, state, flaps;
     uct_varuna_admin_t *user;
-
-    if (size > 0) {
-        buffer[0] = '\0';
-    }
 
     pthread_mutex_lock(&uct_varuna_admin.lock);
     ucs_list_for_each(user, &uct_varuna_admin.users, list) {
@@ -241,19 +249,34 @@ size_t rc_varuna_status(char *buffer, size_t size)
             state = __atomic_load_n(&user->links[i], __ATOMIC_RELAXED);
             flaps = state >> 16;
             uct_varuna_admin_append(
-                    &text, "iface=%u link=%s priority=%u state=%s down_by=",
+                    text, "iface=%u link=%s priority=%u state=%s down_by=",
                     index, user->names[i], i,
                     uct_varuna_damp_state_names[state & UCS_MASK(8)]);
-            uct_varuna_admin_append_causes(&text, (state >> 8) & UCS_MASK(8));
-            uct_varuna_admin_append(&text, " flaps=%u nic=%s", flaps,
+            uct_varuna_admin_append_causes(text, (state >> 8) & UCS_MASK(8));
+            uct_varuna_admin_append(text, " flaps=%u nic=%s", flaps,
                                     (user->nic_state == NULL) ? "-" :
                                     user->nic_state(user->arg, i));
-            uct_varuna_admin_append_fences(&text, user->fences[i]);
+            uct_varuna_admin_append_fences(text, user->fences[i]);
         }
-        uct_varuna_admin_append_peers(&text, user, index);
+        has_all &= uct_varuna_admin_append_peers(text, user, index);
         ++index;
     }
     pthread_mutex_unlock(&uct_varuna_admin.lock);
+    return has_all;
+}
+
+size_t rc_varuna_status(char *buffer, size_t size)
+{
+    uct_varuna_admin_text_t text;
+
+    /* Whoever makes the list impossible now may wait for the lock, which is free meanwhile */
+    do {
+        text = (uct_varuna_admin_text_t){buffer, size, 0};
+        if (size > 0) {
+            buffer[0] = '\0';
+        }
+    } while (!uct_varuna_admin_append_all(&text) && (sched_yield() == 0));
+
     return text.length;
 }
 

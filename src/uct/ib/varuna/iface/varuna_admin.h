@@ -30,10 +30,12 @@ typedef struct uct_varuna_admin {
     const char *               (*nic_state)(void *arg, unsigned link); /* For people; NULL:
                                                                unknown. Called by any
                                                                thread */
-    void                       (*list_peers)(void *arg, const char *prefix,
+    int                        (*list_peers)(void *arg, const char *prefix,
                                              ucs_string_buffer_t *text); /* A line each, with
                                                                that before it; NULL: none.
-                                                               Called by any thread */
+                                                               Called by any thread. Waits
+                                                               for no lock: returns 0 if it
+                                                               would have to */
     void                       (*quiesce)(void *arg); /* At exit() */
     void                       *arg;
 } uct_varuna_admin_t;
@@ -50,7 +52,7 @@ void uct_varuna_admin_forked(void);
 int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin);
 
 /**
- * Obey: change the link table as commanded. Main thread.
+ * Obey: change the link table as commanded. Main thread, which may have locks.
  *
  * @return Bit map of the links to which traffic may move, or which it leaves.
  */

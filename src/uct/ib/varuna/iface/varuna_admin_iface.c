@@ -29,14 +29,19 @@ static const char *uct_varuna_admin_iface_nic_state(void *arg, unsigned link)
             uct_varuna_md_nic_state(base->md, base->links[link].nic)];
 }
 
-static void uct_varuna_admin_iface_list_peers(void *arg, const char *prefix,
-                                              ucs_string_buffer_t *text)
+/* The threads of a UCP worker have this lock in progress, and while they close it */
+static int uct_varuna_admin_iface_list_peers(void *arg, const char *prefix,
+                                             ucs_string_buffer_t *text)
 {
     uct_varuna_iface_t *base = arg;
 
-    uct_varuna_ctl_lock(base->ctl);
+    if (!uct_varuna_ctl_try_lock(base->ctl)) {
+        return 0;
+    }
+
     uct_varuna_ways_list(base->ctl, prefix, text);
     uct_varuna_ctl_unlock(base->ctl);
+    return 1;
 }
 
 static void uct_varuna_admin_iface_quiesce(void *arg)

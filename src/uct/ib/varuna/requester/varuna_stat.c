@@ -75,9 +75,11 @@ void uct_varuna_stat_spent(uct_varuna_ep_t *ep, uct_varuna_ep_state_t state,
 void uct_varuna_stat_fenced(uct_varuna_ep_t *ep, uct_varuna_fenced_t fenced)
 {
     uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
+    uint64_t *fences                  = requester->link_stats[ep->recovery.dead.link].fences;
 
     ep->recovery.fenced = fenced;
-    ++requester->link_stats[ep->recovery.dead.link].fences[fenced];
+    /* rc_varuna_status() reads it in any thread */
+    __atomic_store_n(&fences[fenced], fences[fenced] + 1, __ATOMIC_RELAXED);
     ep->stats.fences_reset    += (fenced == UCT_VARUNA_FENCED_RESET);
     ep->stats.fences_lifetime += (fenced != UCT_VARUNA_FENCED_RESET) &&
                                  (fenced != UCT_VARUNA_FENCED_NOT);

@@ -20,6 +20,7 @@ extern "C" {
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <thread>
 
 static volatile unsigned accepts;        /* Calls */
 static volatile int      accept_error;   /* 0: none */
@@ -392,5 +393,52 @@ UCS_TEST_F(test_varuna_admin, status_names_all_causes)
     EXPECT_TRUE(strstr(buffer, " fences_reset=5 fences_lifetime=10 lifetime_dc=1"
                        " lifetime_dead=2 lifetime_hung=3 lifetime_other=4\n") != NULL)
             << buffer;
+    uct_varuna_admin_unregister(&user);
+}
+
+/* Who has the lock of the control plane may wait for the one of commands: a thread that makes
+ * progress, or closes a worker */
+UCS_TEST_F(test_varuna_admin, progress_does_not_wait_for_who_asks)
+{
+    static volatile int is_listing, has_synced;
+    const uint64_t fences[]       = {0, 0, 0, 0, 0, 0};
+    uct_varuna_link_table_t table = {};
+    uct_varuna_admin_t user       = {};
+
+    is_listing      = 0;
+    has_synced      = 0;
+    table.num_links = 1;
+    user.num_links  = 1;
+    user.names[0]   = "fake:1";
+    user.fences[0]  = fences;
+    user.wake       = [](void*) {};
+    user.quiesce    = [](void*) {};
+    user.list_peers = [](void*, const char*, ucs_string_buffer_t *text) {
+        static ucs_time_t deadline;
+
+        if (!is_listing) {
+            deadline   = ucs_get_time() + ucs_time_from_sec(60);
+            is_listing = 1;
+        }
+        ucs_string_buffer_appendf(text, has_synced ? "all" : "some");
+        return (int)(has_synced || (ucs_get_time() > deadline));
+    };
+    uct_varuna_admin_register(&user);
+    ASSERT_EQ(0, rc_varuna_failover(RC_VARUNA_FAILOVER_REVOKE));
+
+    std::thread asker([]() {
+        char buffer[1024];
+        size_t length = rc_varuna_status(buffer, sizeof(buffer));
+        EXPECT_EQ(strlen(buffer), length);
+        EXPECT_TRUE(strstr(buffer, "lifetime_other=0\nall") != NULL) << buffer;
+        EXPECT_TRUE(strstr(buffer, "some") == NULL) << buffer;
+    });
+    while (!is_listing) {
+        usleep(1000);
+    }
+    uct_varuna_admin_sync(&user, &table, ucs_get_time());
+    has_synced = 1;
+    asker.join();
+    EXPECT_FALSE(uct_varuna_admin_is_behind(&user));
     uct_varuna_admin_unregister(&user);
 }
