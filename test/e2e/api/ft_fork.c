@@ -41,13 +41,6 @@ static ft_ucp_t ft;
 static const char *ft_path;
 static volatile int ft_forks_at_message, ft_num_forks;
 
-static void ft_die(const char *what)
-{
-    printf("ft: FAILED: %s\n", what);
-    fflush(stdout);
-    _exit(1);
-}
-
 /* A child of a fork that is only to return */
 static void ft_fork_and_wait(void)
 {
@@ -92,10 +85,10 @@ static void ft_open(const char *path)
 
     memset(&ft, 0, sizeof(ft));
     ft_ucp_open(&ft, UCP_FEATURE_AM);
-    ft_ucp_check(ucp_worker_set_am_recv_handler(ft.worker, &handler),
-                 "ucp_worker_set_am_recv_handler");
-    ft_ucp_check(ucp_mem_map(ft.context, &params, &memh), "ucp_mem_map");
-    ft_ucp_check(ucp_mem_query(memh, &attr), "ucp_mem_query");
+    ft_check_status(ucp_worker_set_am_recv_handler(ft.worker, &handler),
+                    "ucp_worker_set_am_recv_handler");
+    ft_check_status(ucp_mem_map(ft.context, &params, &memh), "ucp_mem_map");
+    ft_check_status(ucp_mem_query(memh, &attr), "ucp_mem_query");
     memset(attr.address, 0, FT_WORDS);
     ft_ucp_publish(&ft, memh, attr.address, path);
 }
@@ -142,9 +135,9 @@ static void ft_fork_in_handler(int storm)
     uint64_t one = 1;
     int fd       = eventfd(0, EFD_NONBLOCK), before = ft_num_forks, i;
 
-    ft_ucp_check(ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK, fd,
-                                             UCS_EVENT_SET_EVREAD, ft_handler, NULL, NULL),
-                 "ucs_async_set_event_handler");
+    ft_check_status(ucs_async_set_event_handler(UCS_ASYNC_MODE_THREAD_SPINLOCK, fd,
+                                                UCS_EVENT_SET_EVREAD, ft_handler, NULL, NULL),
+                    "ucs_async_set_event_handler");
     for (i = 0; i < (storm ? storm : 1); ++i) {
         if (write(fd, &one, sizeof(one)) != sizeof(one)) {
             ft_die("eventfd");
@@ -182,8 +175,7 @@ static void ft_serve(char *command)
         } else if (!strcmp(command, "serve")) {
             ft_serving = pid;
         } else if ((waitpid(pid, &status, 0) != pid) || (status != 0)) {
-            printf("ft: FAILED: the child ended with 0x%x\n", status);
-            _exit(1);
+            ft_die("the child ended with 0x%x", status);
         }
     }
 }

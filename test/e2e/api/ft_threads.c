@@ -5,21 +5,21 @@
  * adds to a common counter and sends messages, while another thread marks a link down
  * and up. Run by test/e2e/api/test_threads.sh over the transports of UCX_TLS:
  *
- *     ft_threads server             prints its address; two threads call progress until
- *                                   stdin ends. Then prints the number of messages
- *     ft_threads client SEC LINK    reads the address from stdin; runs for SEC seconds at
- *                                   least, and until the end of its input
+ *     ft_threads server FILE        writes its address to FILE, and prints that name; two
+ *                                   threads call progress until stdin ends. Then prints
+ *                                   the number of messages
+ *     ft_threads client SEC LINK    reads the file's name from stdin; runs for SEC seconds
+ *                                   at least, and until the end of its input
  */
 #include "ft_symbol.h"
 #include "ft_clock.h"
+#include "ft_ucp.h"
 
-#include <ucp/api/ucp.h>
 #include <rc_varuna.h>
 
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,7 @@
 #define FT_THREADS  3
 #define FT_SLOTS    64      /* Of each thread */
 #define FT_AM_ID    7
-#define FT_LINE     8192
-#define FT_STUCK    300     /* Seconds for one operation */
+#define FT_LINE     512
 #define FT_LEAST    4       /* Minimum operations of each thread, and marks */
 
 typedef struct {
@@ -46,74 +45,18 @@ typedef struct {
     pthread_t id;
     unsigned  index;
     uint64_t  operations;
-    ucp_ep_h  ep;
-    ucp_rkey_h rkey;
+    ft_ucp_t  ucp;              /* Its own endpoint of the common worker */
 } ft_thread_t;
 
 static struct {
-    ucp_context_h context;
-    ucp_worker_h  worker;
+    ft_ucp_t      ucp;
     ucp_mem_h     memh;
     ft_memory_t   *memory;      /* The server's */
-    uint64_t      base;         /* Its address */
     int           is_over;      /* The time, and the input */
     int           stop;
     uint32_t      next[FT_THREADS];  /* Message expected of each */
     uint64_t      wrong;        /* Other messages */
 } ft;
-
-
-static void ft_die(const char *format, ...)
-        __attribute__((format(printf, 1, 2), noreturn));
-
-static void ft_die(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    printf("ft: die ");
-    vprintf(format, ap);
-    printf("\n");
-    va_end(ap);
-    _exit(1);
-}
-
-static void ft_check(ucs_status_t status, const char *what)
-{
-    if (status != UCS_OK) {
-        ft_die("%s: %s", what, ucs_status_string(status));
-    }
-}
-
-static void ft_open(void)
-{
-    ucp_params_t params = {
-        .field_mask        = UCP_PARAM_FIELD_FEATURES |
-                             UCP_PARAM_FIELD_MT_WORKERS_SHARED,
-        .features          = UCP_FEATURE_RMA | UCP_FEATURE_AMO64 |
-                             UCP_FEATURE_AM,
-        .mt_workers_shared = 1
-    };
-    ucp_worker_params_t worker_params = {
-        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_MULTI
-    };
-    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE};
-
-    ft_check(ucp_init(&params, NULL, &ft.context), "ucp_init");
-    ft_check(ucp_worker_create(ft.context, &worker_params, &ft.worker),
-             "ucp_worker_create");
-    ft_check(ucp_worker_query(ft.worker, &attr), "ucp_worker_query");
-    if (attr.thread_mode != UCS_THREAD_MODE_MULTI) {
-        ft_die("this UCX has no workers for several threads");
-    }
-}
-
-static void ft_close(void)
-{
-    ucp_worker_destroy(ft.worker);
-    ucp_cleanup(ft.context);
-}
 
 /* --- Server --- */
 
@@ -134,17 +77,7 @@ static ucs_status_t ft_message(void *arg, const void *header, size_t length,
     return UCS_OK;
 }
 
-static void ft_print(const char *what, const void *data, size_t length)
-{
-    size_t i;
-
-    printf(" %s", what);
-    for (i = 0; i < length; ++i) {
-        printf("%02x", ((const uint8_t*)data)[i]);
-    }
-}
-
-static void ft_print_address(void)
+static void ft_publish(const char *path)
 {
     ucp_mem_map_params_t params = {
         .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
@@ -152,27 +85,16 @@ static void ft_print_address(void)
         .address    = ft.memory,
         .length     = sizeof(*ft.memory)
     };
-    ucp_address_t *address;
-    size_t length;
-    void *rkey;
 
-    ft_check(ucp_mem_map(ft.context, &params, &ft.memh), "ucp_mem_map");
-    ft_check(ucp_worker_get_address(ft.worker, &address, &length),
-             "ucp_worker_get_address");
-    printf("ft: address %" PRIx64, (uint64_t)(uintptr_t)ft.memory);
-    ft_print("", address, length);
-    ucp_worker_release_address(ft.worker, address);
-    ft_check(ucp_rkey_pack(ft.context, ft.memh, &rkey, &length),
-             "ucp_rkey_pack");
-    ft_print("", rkey, length);
-    ucp_rkey_buffer_release(rkey);
-    printf("\n");
+    ft_check_status(ucp_mem_map(ft.ucp.context, &params, &ft.memh), "ucp_mem_map");
+    ft_ucp_publish(&ft.ucp, ft.memh, ft.memory, path);
+    printf("ft: address %s\n", path);
 }
 
 static void *ft_progress(void *arg)
 {
     while (!__atomic_load_n(&ft.stop, __ATOMIC_ACQUIRE)) {
-        if (!ucp_worker_progress(ft.worker)) {
+        if (!ucp_worker_progress(ft.ucp.worker)) {
             usleep(100);
         }
     }
@@ -180,7 +102,7 @@ static void *ft_progress(void *arg)
     return NULL;
 }
 
-static void ft_server(void)
+static void ft_server(const char *path)
 {
     ucp_am_handler_param_t param = {
         .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
@@ -194,9 +116,9 @@ static void ft_server(void)
     unsigned i;
 
     ft.memory = calloc(1, sizeof(*ft.memory));
-    ft_open();
-    ft_check(ucp_worker_set_am_recv_handler(ft.worker, &param), "handler");
-    ft_print_address();
+    ft_ucp_open_shared(&ft.ucp, UCP_FEATURE_AM);
+    ft_check_status(ucp_worker_set_am_recv_handler(ft.ucp.worker, &param), "handler");
+    ft_publish(path);
     if (pthread_create(&other, NULL, ft_progress, NULL) != 0) {
         ft_die("pthread_create");
     }
@@ -207,7 +129,7 @@ static void ft_server(void)
         if ((poll(&in, 1, 0) > 0) && (read(0, text, sizeof(text)) == 0)) {
             break;
         }
-        ucp_worker_progress(ft.worker);
+        ucp_worker_progress(ft.ucp.worker);
         usleep(100);
     }
 
@@ -218,70 +140,35 @@ static void ft_server(void)
     }
 
     printf("ft: messages %" PRIu64 ", wrong %" PRIu64 "\n", sum, ft.wrong);
-    ucp_mem_unmap(ft.context, ft.memh);
-    ft_close();
+    ucp_mem_unmap(ft.ucp.context, ft.memh);
+    ft_ucp_close(&ft.ucp);
     free(ft.memory);
 }
 
 /* --- Client --- */
 
-static size_t ft_parse(const char *text, uint8_t *data, size_t max)
-{
-    size_t length = 0;
-    unsigned byte;
-
-    while ((length < max) && (sscanf(text, "%2x", &byte) == 1)) {
-        data[length++] = byte;
-        text          += 2;
-    }
-
-    return length;
-}
-
-/* Wait for a completion; another thread's progress may deliver it */
-static void ft_wait(void *request, const char *what)
-{
-    double end = ft_now() + FT_STUCK;
-    ucs_status_t status;
-
-    if (request == NULL) {
-        return;
-    } else if (UCS_PTR_IS_ERR(request)) {
-        ft_die("%s: %s", what, ucs_status_string(UCS_PTR_STATUS(request)));
-    }
-
-    while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-        ucp_worker_progress(ft.worker);
-        if (ft_now() > end) {
-            ft_die("%s does not end", what);
-        }
-    }
-
-    ucp_request_free(request);
-    ft_check(status, what);
-}
-
 static void ft_put_and_get(ft_thread_t *thread, uint64_t value)
 {
+    ft_ucp_t *ucp             = &thread->ucp;
     ucp_request_param_t param = {0};
     unsigned slot             = value % FT_SLOTS;
-    uint64_t remote           = ft.base + offsetof(ft_memory_t, slots) +
+    uint64_t remote           = ucp->owner.address + offsetof(ft_memory_t, slots) +
                                 (sizeof(uint64_t) *
                                  ((thread->index * FT_SLOTS) + slot));
     uint64_t found            = 0;
 
-    ft_wait(ucp_put_nbx(thread->ep, &value, sizeof(value), remote, thread->rkey,
-                        &param), "put");
-    ft_wait(ucp_ep_flush_nbx(thread->ep, &param), "flush");
-    ft_wait(ucp_get_nbx(thread->ep, &found, sizeof(found), remote, thread->rkey,
-                        &param), "get");
+    ft_ucp_wait(ucp, ucp_put_nbx(ucp->ep, &value, sizeof(value), remote, ucp->rkey,
+                                 &param), "put");
+    ft_ucp_wait(ucp, ucp_ep_flush_nbx(ucp->ep, &param), "flush");
+    ft_ucp_wait(ucp, ucp_get_nbx(ucp->ep, &found, sizeof(found), remote, ucp->rkey,
+                                 &param), "get");
     if (found != value) {
         ft_die("thread %u: the word is %" PRIu64 ", and %" PRIu64 " was put",
                thread->index, found, value);
     }
 }
 
-static uint64_t ft_add(ft_thread_t *thread, uint64_t value)
+static uint64_t ft_add(ft_ucp_t *ucp, uint64_t value)
 {
     uint64_t result           = UINT64_MAX;
     ucp_request_param_t param = {
@@ -291,15 +178,17 @@ static uint64_t ft_add(ft_thread_t *thread, uint64_t value)
         .reply_buffer = &result
     };
 
-    ft_wait(ucp_atomic_op_nbx(thread->ep, UCP_ATOMIC_OP_ADD, &value, 1,
-                              ft.base + offsetof(ft_memory_t, counter),
-                              thread->rkey, &param), "fetch-and-add");
+    ft_ucp_wait(ucp, ucp_atomic_op_nbx(ucp->ep, UCP_ATOMIC_OP_ADD, &value, 1,
+                                       ucp->owner.address +
+                                       offsetof(ft_memory_t, counter), ucp->rkey,
+                                       &param), "fetch-and-add");
     return result;
 }
 
 static void *ft_user(void *arg)
 {
     ft_thread_t *thread       = arg;
+    ft_ucp_t *ucp             = &thread->ucp;
     ucp_request_param_t param = {0};
     ft_message_t message      = {.thread = thread->index};
     uint64_t last             = 0;
@@ -308,20 +197,20 @@ static void *ft_user(void *arg)
     while (!__atomic_load_n(&ft.is_over, __ATOMIC_ACQUIRE) ||
            (thread->operations < FT_LEAST)) {
         ft_put_and_get(thread, thread->operations + 1);
-        result = ft_add(thread, 1);
+        result = ft_add(ucp, 1);
         if ((thread->operations > 0) && (result <= last)) {
             ft_die("thread %u: the counter went from %" PRIu64 " to %" PRIu64,
                    thread->index, last, result);
         }
 
         last = result;
-        ft_wait(ucp_am_send_nbx(thread->ep, FT_AM_ID, &message, sizeof(message),
-                                NULL, 0, &param), "message");
+        ft_ucp_wait(ucp, ucp_am_send_nbx(ucp->ep, FT_AM_ID, &message, sizeof(message),
+                                         NULL, 0, &param), "message");
         ++message.number;
         ++thread->operations;
     }
 
-    ft_wait(ucp_ep_flush_nbx(thread->ep, &param), "flush");
+    ft_ucp_wait(ucp, ucp_ep_flush_nbx(ucp->ep, &param), "flush");
     return NULL;
 }
 
@@ -352,41 +241,26 @@ static void *ft_detect(void *link)
     return NULL;
 }
 
-static void ft_connect(ft_thread_t *thread, const uint8_t *address,
-                       const uint8_t *rkey)
-{
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
-        .address    = (const ucp_address_t*)address
-    };
-
-    ft_check(ucp_ep_create(ft.worker, &params, &thread->ep), "ucp_ep_create");
-    ft_check(ucp_ep_rkey_unpack(thread->ep, rkey, &thread->rkey),
-             "ucp_ep_rkey_unpack");
-}
-
 static void ft_client(double seconds, char *link)
 {
-    static char line[FT_LINE], text[2][FT_LINE];
-    static uint8_t address[FT_LINE / 2], rkey[FT_LINE / 2];
-    ft_thread_t threads[FT_THREADS] = {{0}};
-    uint64_t operations             = 0, counter;
+    static char line[FT_LINE], path[FT_LINE];
+    static ft_thread_t threads[FT_THREADS];
+    uint64_t operations = 0, counter;
     pthread_t detector;
     double end;
     unsigned i;
 
     if ((fgets(line, sizeof(line), stdin) == NULL) ||
-        (sscanf(line, "%" SCNx64 " %s %s", &ft.base, text[0], text[1]) != 3)) {
+        (sscanf(line, "%511s", path) != 1)) {
         ft_die("no address on stdin");
     }
 
-    ft_parse(text[0], address, sizeof(address));
-    ft_parse(text[1], rkey, sizeof(rkey));
-    ft_open();
+    ft_ucp_open_shared(&ft.ucp, UCP_FEATURE_AM);
     end = ft_now() + seconds;
     for (i = 0; i < FT_THREADS; ++i) {
         threads[i].index = i;
-        ft_connect(&threads[i], address, rkey);
+        threads[i].ucp   = ft.ucp;
+        ft_ucp_connect(&threads[i].ucp, path);
         if (pthread_create(&threads[i].id, NULL, ft_user, &threads[i]) != 0) {
             ft_die("pthread_create");
         }
@@ -407,27 +281,27 @@ static void ft_client(double seconds, char *link)
     }
 
     pthread_join(detector, NULL);
-    counter = ft_add(&threads[0], 0);
+    counter = ft_add(&threads[0].ucp, 0);
     printf("ft: operations %" PRIu64 ", counter %" PRIu64 "\n", operations,
            counter);
     for (i = 0; i < FT_THREADS; ++i) {
-        ucp_rkey_destroy(threads[i].rkey);
-        ft_wait(ucp_ep_close_nb(threads[i].ep, UCP_EP_CLOSE_MODE_FLUSH),
-                "close");
+        ucp_rkey_destroy(threads[i].ucp.rkey);
+        ft_ucp_wait(&ft.ucp, ucp_ep_close_nb(threads[i].ucp.ep, UCP_EP_CLOSE_MODE_FLUSH),
+                    "close");
     }
 
-    ft_close();
+    ft_ucp_close(&ft.ucp);
 }
 
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if ((argc == 2) && !strcmp(argv[1], "server")) {
-        ft_server();
+    if ((argc == 3) && !strcmp(argv[1], "server")) {
+        ft_server(argv[2]);
     } else if ((argc == 4) && !strcmp(argv[1], "client")) {
         ft_client(atof(argv[2]), argv[3]);
     } else {
-        ft_die("usage: ft_threads server, or: ft_threads client SEC LINK"
+        ft_die("usage: ft_threads server FILE, or: ft_threads client SEC LINK"
                " <ADDRESS");
     }
 

@@ -42,8 +42,8 @@ static void ft_own(ft_add_t *add, const char *path)
     };
     ucp_mem_attr_t attr         = {.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS};
 
-    ft_ucp_check(ucp_mem_map(add->ucp.context, &params, &add->memh), "ucp_mem_map");
-    ft_ucp_check(ucp_mem_query(add->memh, &attr), "ucp_mem_query");
+    ft_check_status(ucp_mem_map(add->ucp.context, &params, &add->memh), "ucp_mem_map");
+    ft_check_status(ucp_mem_query(add->memh, &attr), "ucp_mem_query");
     add->words = attr.address;
     memset(add->words, 0, 4096);
     ft_ucp_publish(&add->ucp, add->memh, add->words, path);

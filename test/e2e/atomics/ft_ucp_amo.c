@@ -62,7 +62,7 @@ static void ft_serve(ft_ucp_t *ucp, const char *path)
     ucp_mem_h memh;
     char byte;
 
-    ft_ucp_check(ucp_mem_map(ucp->context, &params, &memh), "ucp_mem_map");
+    ft_check_status(ucp_mem_map(ucp->context, &params, &memh), "ucp_mem_map");
     ft_ucp_publish(ucp, memh, words, path);
     while (read(STDIN_FILENO, &byte, 1) > 0) {
     }

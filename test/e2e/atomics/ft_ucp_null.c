@@ -106,7 +106,7 @@ static void ft_serve(ft_ucp_t *ucp, const char *path, int is_before, int has_sta
     ucp_mem_h memh;
     int i;
 
-    ft_ucp_check(ucp_mem_map(ucp->context, &params, &memh), "ucp_mem_map");
+    ft_check_status(ucp_mem_map(ucp->context, &params, &memh), "ucp_mem_map");
     ft_ucp_publish(ucp, memh, page, path);
     for (i = 0; ft_await_line(ucp); ++i) {
         if ((i == 0) && !is_before) {

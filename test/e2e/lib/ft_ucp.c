@@ -4,37 +4,45 @@
  * Programs that use UCP. See ft_ucp.h.
  */
 #include "ft_ucp.h"
+#include "ft_clock.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#define FT_UCP_STUCK 300 /* Seconds for one operation */
 
-void ft_ucp_check(ucs_status_t status, const char *what)
+static void ft_ucp_open_mode(ft_ucp_t *ucp, uint64_t features, ucs_thread_mode_t mode)
 {
-    if (status != UCS_OK) {
-        printf("ft: %s: %s\n", what, ucs_status_string(status));
-        exit(1);
+    ucp_params_t params               = {
+        .field_mask        = UCP_PARAM_FIELD_FEATURES |
+                             UCP_PARAM_FIELD_MT_WORKERS_SHARED,
+        .features          = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 |
+                             features,
+        .mt_workers_shared = (mode == UCS_THREAD_MODE_MULTI)
+    };
+    ucp_worker_params_t worker_params = {
+        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = mode
+    };
+    ucp_worker_attr_t attr            = {.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE};
+
+    ft_check_status(ucp_init(&params, NULL, &ucp->context), "ucp_init");
+    ft_check_status(ucp_worker_create(ucp->context, &worker_params, &ucp->worker),
+                    "ucp_worker_create");
+    ft_check_status(ucp_worker_query(ucp->worker, &attr), "ucp_worker_query");
+    if (attr.thread_mode != mode) {
+        ft_die("this UCX has no workers for several threads");
     }
 }
 
 void ft_ucp_open(ft_ucp_t *ucp, uint64_t features)
 {
-    ucp_params_t params               = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES,
-        .features   = UCP_FEATURE_RMA | UCP_FEATURE_AMO32 | UCP_FEATURE_AMO64 | features
-    };
-    ucp_worker_params_t worker_params = {
-        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE
-    };
-    ucp_config_t *config;
+    ft_ucp_open_mode(ucp, features, UCS_THREAD_MODE_SINGLE);
+}
 
-    ft_ucp_check(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-    ft_ucp_check(ucp_init(&params, config, &ucp->context), "ucp_init");
-    ucp_config_release(config);
-    ft_ucp_check(ucp_worker_create(ucp->context, &worker_params, &ucp->worker),
-                 "ucp_worker_create");
+void ft_ucp_open_shared(ft_ucp_t *ucp, uint64_t features)
+{
+    ft_ucp_open_mode(ucp, features, UCS_THREAD_MODE_MULTI);
 }
 
 void ft_ucp_close(ft_ucp_t *ucp)
@@ -47,8 +55,7 @@ static void ft_ucp_copy(uint8_t *to, size_t *length_p, const void *from,
                         size_t length)
 {
     if (length > FT_UCP_BLOB_MAX) {
-        printf("ft: an address is too long\n");
-        exit(1);
+        ft_die("an address is too long");
     }
 
     memcpy(to, from, length);
@@ -64,13 +71,13 @@ void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
     void *rkey;
     FILE *file;
 
-    ft_ucp_check(ucp_worker_get_address(ucp->worker, &address, &length),
-                 "ucp_worker_get_address");
+    ft_check_status(ucp_worker_get_address(ucp->worker, &address, &length),
+                    "ucp_worker_get_address");
     ft_ucp_copy(ucp->owner.worker, &ucp->owner.worker_length, address, length);
     ucp_worker_release_address(ucp->worker, address);
     if (memh != NULL) {
-        ft_ucp_check(ucp_rkey_pack(ucp->context, memh, &rkey, &length),
-                     "ucp_rkey_pack");
+        ft_check_status(ucp_rkey_pack(ucp->context, memh, &rkey, &length),
+                        "ucp_rkey_pack");
         ft_ucp_copy(ucp->owner.rkey, &ucp->owner.rkey_length, rkey, length);
         ucp_rkey_buffer_release(rkey);
     }
@@ -80,8 +87,7 @@ void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
     file = fopen(part, "w");
     if ((file == NULL) || (fwrite(&ucp->owner, sizeof(ucp->owner), 1, file) != 1) ||
         (fclose(file) != 0) || (rename(part, path) != 0)) {
-        printf("ft: cannot write %s\n", path);
-        exit(1);
+        ft_die("cannot write %s", path);
     }
 }
 
@@ -95,31 +101,34 @@ void ft_ucp_connect(ft_ucp_t *ucp, const char *path)
 
     if ((file == NULL) ||
         (fread(&ucp->owner, sizeof(ucp->owner), 1, file) != 1)) {
-        printf("ft: cannot read %s\n", path);
-        exit(1);
+        ft_die("cannot read %s", path);
     }
 
     fclose(file);
-    ft_ucp_check(ucp_ep_create(ucp->worker, &params, &ucp->ep), "ucp_ep_create");
+    ft_check_status(ucp_ep_create(ucp->worker, &params, &ucp->ep), "ucp_ep_create");
     if (ucp->owner.rkey_length > 0) {
-        ft_ucp_check(ucp_ep_rkey_unpack(ucp->ep, ucp->owner.rkey, &ucp->rkey),
-                     "ucp_ep_rkey_unpack");
+        ft_check_status(ucp_ep_rkey_unpack(ucp->ep, ucp->owner.rkey, &ucp->rkey),
+                        "ucp_ep_rkey_unpack");
     }
 }
 
 void ft_ucp_wait(ft_ucp_t *ucp, void *request, const char *what)
 {
+    double end = ft_now() + FT_UCP_STUCK;
     ucs_status_t status;
 
     if (!UCS_PTR_IS_PTR(request)) {
-        ft_ucp_check(UCS_PTR_STATUS(request), what);
+        ft_check_status(UCS_PTR_STATUS(request), what);
         return;
     }
 
     while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
         ucp_worker_progress(ucp->worker);
+        if (ft_now() > end) {
+            ft_die("%s does not end", what);
+        }
     }
 
     ucp_request_free(request);
-    ft_ucp_check(status, what);
+    ft_check_status(status, what);
 }

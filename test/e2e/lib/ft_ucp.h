@@ -7,6 +7,8 @@
 #ifndef FT_UCP_H_
 #define FT_UCP_H_
 
+#include "ft_die.h"
+
 #include <ucp/api/ucp.h>
 
 #include <stdint.h>
@@ -30,10 +32,11 @@ typedef struct {
     ft_ucp_owner_t owner;
 } ft_ucp_t;
 
-void ft_ucp_check(ucs_status_t status, const char *what);
-
 /** Open UCP for remote memory, atomics, and @a features, and a worker. */
 void ft_ucp_open(ft_ucp_t *ucp, uint64_t features);
+
+/** The same for several threads that share the worker. */
+void ft_ucp_open_shared(ft_ucp_t *ucp, uint64_t features);
 
 void ft_ucp_close(ft_ucp_t *ucp);
 
@@ -45,7 +48,7 @@ void ft_ucp_publish(ft_ucp_t *ucp, ucp_mem_h memh, const void *words,
 /** Connect to the process that has published this file. */
 void ft_ucp_connect(ft_ucp_t *ucp, const char *path);
 
-/** Wait for a request of UCP's. */
+/** Wait for a request of UCP's. Another thread's progress may complete it. */
 void ft_ucp_wait(ft_ucp_t *ucp, void *request, const char *what);
 
 #endif

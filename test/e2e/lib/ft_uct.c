@@ -6,30 +6,9 @@
 #include "ft_uct.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-
-void ft_die(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    printf("ft: die ");
-    vprintf(format, ap);
-    printf("\n");
-    va_end(ap);
-    exit(1);
-}
-
-static void ft_check_status(ucs_status_t status, const char *what)
-{
-    if (status != UCS_OK) {
-        ft_die("%s: %s", what, ucs_status_string(status));
-    }
-}
 
 /* Count the failures of endpoints. Most tests allow none. */
 static ucs_status_t ft_uct_error(void *arg, uct_ep_h ep, ucs_status_t status)

@@ -7,6 +7,8 @@
 #ifndef FT_UCT_H_
 #define FT_UCT_H_
 
+#include "ft_die.h"
+
 #include <uct/api/uct.h>
 #include <ucs/async/async_fwd.h>
 
@@ -86,9 +88,5 @@ void ft_uct_use_address(ft_uct_t *uct, const char *text, ft_address_t *address,
 
 /** Create an endpoint. */
 uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address);
-
-/** End the program after a failure that no injected fault can cause. */
-void ft_die(const char *format, ...)
-        __attribute__((format(printf, 1, 2), noreturn));
 
 #endif

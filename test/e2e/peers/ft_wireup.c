@@ -40,7 +40,7 @@ static void ft_sleep(ft_ucp_t *ucp)
 {
     struct pollfd pfds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.events = POLLIN}};
 
-    ft_ucp_check(ucp_worker_get_efd(ucp->worker, &pfds[1].fd), "ucp_worker_get_efd");
+    ft_check_status(ucp_worker_get_efd(ucp->worker, &pfds[1].fd), "ucp_worker_get_efd");
     if (ucp_worker_arm(ucp->worker) == UCS_OK) {
         poll(pfds, 2, -1);
     }
@@ -54,8 +54,8 @@ static void ft_serve(ft_ucp_t *ucp, const char *path, int sleeps)
         .cb         = ft_receive
     };
 
-    ft_ucp_check(ucp_worker_set_am_recv_handler(ucp->worker, &handler),
-                 "ucp_worker_set_am_recv_handler");
+    ft_check_status(ucp_worker_set_am_recv_handler(ucp->worker, &handler),
+                    "ucp_worker_set_am_recv_handler");
     ft_ucp_publish(ucp, NULL, NULL, path);
     while (!ft_input_is_ready()) {
         if ((ucp_worker_progress(ucp->worker) == 0) && sleeps) {
