@@ -32,6 +32,12 @@ UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_link_cause_names) ==
 UCT_VARUNA_STATIC_ASSERT(UCS_BIT(UCT_VARUNA_LINK_NUM_CAUSES) ==
                          UCT_VARUNA_LINK_CAUSE_LAST);
 
+static void uct_varuna_link_entry_init(uct_varuna_link_entry_t *entry)
+{
+    entry->returnable = 1;
+    entry->reason     = "link down";
+}
+
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, ucs_time_t return_delay,
                                 ucs_time_t hold_min, ucs_time_t hold_max)
@@ -47,9 +53,14 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
     table->times.hold_min = hold_min;
     table->times.hold_max = hold_max;
     for (link = 0; link < num_links; ++link) {
-        table->links[link].returnable = 1;
-        table->links[link].reason     = "link down";
+        uct_varuna_link_entry_init(&table->links[link]);
     }
+}
+
+void uct_varuna_link_table_add(uct_varuna_link_table_t *table)
+{
+    ucs_assert(table->num_links < UCT_VARUNA_MAX_LINKS);
+    uct_varuna_link_entry_init(&table->links[table->num_links++]);
 }
 
 static uct_varuna_link_entry_t *

@@ -114,6 +114,9 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, ucs_time_t return_delay,
                                 ucs_time_t hold_min, ucs_time_t hold_max);
 
+/** One more link, which is up. The others come first. */
+void uct_varuna_link_table_add(uct_varuna_link_table_t *table);
+
 /** A link failed. One which had been UP for longer than hold_max starts with a
  *  clean record. @return nonzero if that was news (UP or HOLD -> DOWN). */
 int uct_varuna_link_report_down(uct_varuna_link_table_t *table, unsigned link,

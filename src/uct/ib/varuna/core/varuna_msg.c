@@ -343,7 +343,7 @@ static int uct_varuna_check_from(const uct_varuna_ctl_hdr_t *hdr)
     return (hdr->from_device_len > 0) && (hdr->from_ctl_len > 0) &&
            (hdr->from_device_len <= UCT_VARUNA_DEVICE_ADDR_MAX) &&
            (hdr->from_ctl_len <= UCT_VARUNA_CTL_ADDR_MAX) &&
-           (hdr->from_nic < UCT_VARUNA_MAX_LINKS);
+           uct_varuna_wire_nic_is_valid(hdr->from_nic);
 }
 
 ucs_status_t uct_varuna_parse_ctl_from(const void *data,
@@ -361,7 +361,7 @@ ucs_status_t uct_varuna_parse_ctl_from(const void *data,
     parsed->length    = hdr.from_device_len + hdr.from_ctl_len;
     parsed->num_links = 1;
     parsed->is_short  = 1;
-    link->nic         = hdr.from_nic;
+    uct_varuna_parse_nic(hdr.from_nic, link);
     link->device_len  = hdr.from_device_len;
     link->device_addr = UCS_PTR_BYTE_OFFSET(data, sizeof(hdr) + hdr.length);
     link->dc_len      = 0;
@@ -520,7 +520,7 @@ ucs_status_t uct_varuna_parse_ctl_old(const void *data, size_t length,
     parsed->length    = old.from_device_len + old.from_ctl_len;
     parsed->num_links = 1;
     parsed->is_short  = 1;
-    link->nic         = old.from_nic;
+    uct_varuna_parse_nic(old.from_nic % UCT_VARUNA_MAX_LINKS, link);
     link->device_len  = old.from_device_len;
     link->device_addr = UCS_PTR_BYTE_OFFSET(data, sizeof(old) + old.length);
     link->dc_len      = 0;

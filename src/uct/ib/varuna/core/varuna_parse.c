@@ -40,7 +40,7 @@ uct_varuna_parse_link(uct_varuna_reader_t *reader,
     }
 
     memcpy(&entry, ptr, sizeof(entry));
-    link->nic         = entry.index;
+    uct_varuna_parse_nic(entry.index, link);
     link->device_len  = entry.device_len;
     link->dc_len      = entry.dc_len;
     link->ctl_len     = entry.ctl_len;
@@ -52,7 +52,8 @@ uct_varuna_parse_link(uct_varuna_reader_t *reader,
     link->is_named    = entry.is_named;
     if ((link->device_addr == NULL) || (link->dc_addr == NULL) ||
         (link->ctl_addr == NULL) || (link->name == NULL) ||
-        !uct_varuna_parse_is_name(link->name, link->name_len) || (entry.index >= UCT_VARUNA_MAX_LINKS) ||
+        !uct_varuna_parse_is_name(link->name, link->name_len) ||
+        !uct_varuna_wire_nic_is_valid(entry.index) ||
         (link->device_len == 0) ||
         (link->device_len > UCT_VARUNA_DEVICE_ADDR_MAX)) {
         return UCS_ERR_INVALID_ADDR;
@@ -91,7 +92,7 @@ uct_varuna_parse_short_link(uct_varuna_reader_t *reader,
         return UCS_ERR_INVALID_ADDR;
     }
 
-    link->nic         = *entry >> UCT_VARUNA_ADDR_DEVICE_BITS;
+    uct_varuna_parse_nic(*entry >> UCT_VARUNA_ADDR_DEVICE_BITS, link);
     link->device_len  = *entry & UCS_MASK(UCT_VARUNA_ADDR_DEVICE_BITS);
     link->device_addr = device;
     link->dc_len      = 0;

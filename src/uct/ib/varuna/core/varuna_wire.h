@@ -57,7 +57,8 @@ typedef struct uct_varuna_addr {
 
 typedef struct uct_varuna_addr_link {
     uint8_t                    index;      /* NIC index on its host: the place
-                                              of its key in packed rkeys */
+                                              of its key in packed rkeys; and its port,
+                                              UCT_VARUNA_WIRE_NIC_BITS */
     uint8_t                    device_len;
     uint8_t                    dc_len;     /* Data lane's DC address */
     uint8_t                    ctl_len;    /* Control lane's DC address */
@@ -72,6 +73,11 @@ typedef struct uct_varuna_addr_short {
 } UCS_S_PACKED uct_varuna_addr_short_t;
 
 #define UCT_VARUNA_ADDR_DEVICE_BITS  5
+
+/* A NIC that was reset has another index, so that no old key is taken for one of its keys.
+ * These bits are the index; those above them are 0, or one more than the index that the port
+ * had at first. */
+#define UCT_VARUNA_WIRE_NIC_BITS     4
 #define UCT_VARUNA_CTL_ADDR_MAX      16
 
 /*
@@ -173,7 +179,7 @@ typedef struct uct_varuna_ctl_hdr {
      * receiver that does not know it */
     uint8_t                    from_device_len; /* 0: absent */
     uint8_t                    from_ctl_len;
-    uint8_t                    from_nic;
+    uint8_t                    from_nic;   /* As in uct_varuna_addr_link_t */
     uint8_t                    moves;      /* In these: of the receiver, as in PORTS, that
                                               the requester knows */
 } UCS_S_PACKED uct_varuna_ctl_hdr_t;
@@ -385,6 +391,7 @@ UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
                          (1 << UCT_VARUNA_ADDR_DEVICE_BITS));
 UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
                          (1 << 8));
+UCT_VARUNA_STATIC_ASSERT(((UCT_VARUNA_MAX_LINKS + 1) << UCT_VARUNA_WIRE_NIC_BITS) <= (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_sum_t) == 8);

@@ -15,14 +15,28 @@
 
 #include <string.h>
 
+/* @return The number of links in a full address. */
+static unsigned uct_varuna_addr_num_links(const uct_varuna_iface_t *iface)
+{
+    unsigned count = 0;
+    unsigned i;
+
+    for (i = 0; i < iface->num_links; ++i) {
+        count += !iface->links[i].is_former;
+    }
+
+    return count;
+}
+
 static void uct_varuna_addr_init(const uct_varuna_iface_t *iface, int is_short,
                                  uct_varuna_addr_t *addr)
 {
+    unsigned num_links = uct_varuna_addr_num_links(iface);
+
     addr->magic     = UCT_VARUNA_WIRE_MAGIC;
     addr->version   = UCT_VARUNA_WIRE_VERSION;
     addr->num_links = (is_short ? UCT_VARUNA_ADDR_SHORT : 0) |
-                      ((iface->num_links < iface->md->num_links) ? UCT_VARUNA_ADDR_LIMITED :
-                       0);
+                      ((num_links < iface->md->num_links) ? UCT_VARUNA_ADDR_LIMITED : 0);
     addr->uuid      = iface->uuid;
 }
 
@@ -46,7 +60,7 @@ static size_t uct_varuna_addr_put_link(uct_varuna_iface_t *iface,
         return 0;
     }
 
-    entry->index      = link->nic;
+    entry->index      = uct_varuna_wire_nic(link->nic, uct_varuna_link_port(iface, index));
     entry->device_len = link->device_addr_len;
     entry->dc_len     = base->attr.iface_addr_len;
     entry->ctl_len    = ctl_len;
@@ -73,6 +87,10 @@ size_t uct_varuna_iface_pack_full_address(uct_varuna_iface_t *iface,
 
     uct_varuna_addr_init(iface, 0, addr);
     for (i = 0; i < iface->num_links; ++i) {
+        if (iface->links[i].is_former) {
+            continue;
+        }
+
         size = uct_varuna_addr_put_link(iface, i,
                                         UCS_PTR_BYTE_OFFSET(buffer, length),
                                         max - length);
@@ -138,6 +156,10 @@ unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
     shared->outer_len = uct_varuna_iface_outer_len(iface);
     shared->ctl_len   = ctl_len;
     for (i = 0; i < iface->num_links; ++i) {
+        if (iface->links[i].is_former) {
+            continue;
+        }
+
         size = uct_varuna_addr_put_short_link(
                 iface, i, last, UCS_PTR_BYTE_OFFSET(buffer, length),
                 UCT_VARUNA_IFACE_ADDR_MAX - length);

@@ -158,6 +158,8 @@ struct uct_varuna_ctl {
     uct_varuna_bus_t           bus;
     uint8_t                    retired;    /* Links which peers should leave */
     uint8_t                    failed;     /* ... as if their ports were down */
+    uint8_t                    joins;      /* Links whose NIC works again, with another
+                                              number. Read without the lock */
     uint8_t                    down_map;   /* Link events for the main thread, */
     uint8_t                    up_map;     /* down before up */
     int                        event_fd;

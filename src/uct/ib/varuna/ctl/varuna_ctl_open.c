@@ -350,15 +350,20 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 }
 
 /* A port that was down when its interfaces were opened may have come up since. */
+static void uct_varuna_ctl_look_at_late_port(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    if (ctl->iface->links[link].is_late && !(ctl->ports_down & UCS_BIT(link))) {
+        uct_varuna_ports_event(ctl, link, (ctl->detector == NULL) ?
+                               UCT_VARUNA_PORT_DOWN : UCT_VARUNA_PORT_UP);
+    }
+}
+
 static void uct_varuna_ctl_look_at_late_ports(uct_varuna_ctl_t *ctl)
 {
     unsigned i;
 
     for (i = 0; i < ctl->num_links; ++i) {
-        if (ctl->iface->links[i].is_late && !(ctl->ports_down & UCS_BIT(i))) {
-            uct_varuna_ports_event(ctl, i, (ctl->detector == NULL) ?
-                                      UCT_VARUNA_PORT_DOWN : UCT_VARUNA_PORT_UP);
-        }
+        uct_varuna_ctl_look_at_late_port(ctl, i);
     }
 }
 
@@ -685,4 +690,73 @@ err_cleanup:
 err_restore:
     ctl->links[link] = old;
     return status;
+}
+
+/* --- One more link --- */
+
+static ucs_status_t uct_varuna_ctl_listen_next(uct_varuna_ctl_t *ctl)
+{
+    uct_varuna_ctl_link_t *link = &ctl->links[ctl->num_links];
+    ucs_status_t status;
+    int fd;
+
+    status = uct_iface_event_fd_get(link->inner, &fd);
+    if (status == UCS_OK) {
+        status = uct_varuna_ctl_listen_fd(ctl, fd);
+    }
+
+    if (status == UCS_OK) {
+        link->fd = fd;
+        uct_varuna_ctl_signal(ctl->kick_fd); /* Arms it */
+    }
+    return status;
+}
+
+static void uct_varuna_ctl_unlisten_next(uct_varuna_ctl_t *ctl)
+{
+    ucs_async_remove_handler(ctl->links[ctl->num_links].fd, 0);
+    ctl->links[ctl->num_links].fd = -1;
+}
+
+ucs_status_t uct_varuna_ctl_link_open_next(uct_varuna_ctl_t *ctl, const char *dev_name)
+{
+    unsigned index = ctl->num_links;
+    ucs_status_t status;
+
+    ucs_assert(!ctl->progressing);
+    memset(&ctl->links[index], 0, sizeof(ctl->links[index]));
+    status = uct_varuna_ctl_link_init(ctl, index);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_ctl_listen_next(ctl);
+    if (status != UCS_OK) {
+        goto err_cleanup;
+    }
+
+    if (ctl->detector != NULL) {
+        status = uct_varuna_detector_add(ctl->detector, index, dev_name);
+        if (status != UCS_OK) {
+            goto err_unlisten;
+        }
+    }
+
+    return UCS_OK;
+
+err_unlisten:
+    uct_varuna_ctl_unlisten_next(ctl);
+err_cleanup:
+    uct_varuna_ctl_link_cleanup(&ctl->links[index]);
+    return status;
+}
+
+void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned former)
+{
+    unsigned link = ctl->num_links++;
+
+    uct_varuna_peers_join(ctl, former, link);
+    uct_varuna_ctl_look_at_late_port(ctl, link);
+    uct_varuna_ports_changed(ctl, link);
+    uct_varuna_moves_announce(ctl);
 }

@@ -56,4 +56,18 @@ ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd);
  */
 ucs_status_t uct_varuna_ctl_link_reopen(uct_varuna_ctl_t *ctl, unsigned link);
 
+/* --- One more link --- */
+
+/**
+ * Open the control interface of the next link, ctl->num_links, whose lanes are open. It is not
+ * used before uct_varuna_ctl_join(). Main thread, lock held.
+ *
+ * @param [in] dev_name  Its port.
+ */
+ucs_status_t uct_varuna_ctl_link_open_next(uct_varuna_ctl_t *ctl, const char *dev_name);
+
+/** The link is there: ++ctl->num_links. Peers that @a former reached are reached over it, and
+ *  get to know its address. Main thread, lock held. */
+void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned former);
+
 #endif

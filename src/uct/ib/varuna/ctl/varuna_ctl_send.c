@@ -118,7 +118,8 @@ size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
 
     hdr->from_device_len = own->device_addr_len;
     hdr->from_ctl_len    = inner->attr.iface_addr_len;
-    hdr->from_nic        = own->nic;
+    hdr->from_nic        = uct_varuna_wire_nic(own->nic,
+                                               uct_varuna_link_port(ctl->iface, link));
     memcpy(pos, own->device_addr, own->device_addr_len);
     memcpy(pos + own->device_addr_len, inner->addr, inner->attr.iface_addr_len);
     return hdr->from_device_len + hdr->from_ctl_len;

@@ -116,7 +116,7 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
     for (link = 0; link < iface->num_links; ++link) {
         for (i = 0; i < parsed->num_links; ++i) {
             if (!(taken & UCS_BIT(link)) &&
-                (parsed->links[i].nic == iface->links[link].nic) &&
+                (parsed->links[i].port == uct_varuna_link_port(iface, link)) &&
                 uct_varuna_peer_link_reaches(iface, link, &parsed->links[i])) {
                 pairing->remote[link]  = i;
                 pairing->map          |= UCS_BIT(link);
@@ -160,6 +160,7 @@ uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
     blob->next                    = peer->addr;
     peer->addr                    = blob;
     peer->links[link].nic         = remote->nic;
+    peer->links[link].port        = remote->port;
     peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
     peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
     __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link),
@@ -206,7 +207,8 @@ static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
 static int uct_varuna_peer_link_differs(const uct_varuna_peer_link_t *known,
                                         const uct_varuna_parsed_link_t *remote)
 {
-    return memcmp(known->device_addr, remote->device_addr, remote->device_len) ||
+    return (known->nic != remote->nic) ||
+           memcmp(known->device_addr, remote->device_addr, remote->device_len) ||
            memcmp(known->ctl_addr, remote->ctl_addr, remote->ctl_len) ||
            ((remote->dc_addr != NULL) && (known->dc_addr != NULL) &&
             memcmp(known->dc_addr, remote->dc_addr, remote->dc_len));
@@ -226,14 +228,15 @@ static void uct_varuna_peer_move_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *
         memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
     }
 
+    known->nic = remote->nic;
     uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
     peer->doubtful &= ~UCS_BIT(link);
     ucs_debug("rc_varuna: NIC %u of peer 0x%lx has another address on %s",
               known->nic, peer->uuid, uct_varuna_link_name(ctl->iface, link));
 }
 
-/* A pair of links stays, but for the addresses of its remote end. @return those that have
- * others */
+/* A pair of links stays, but for the addresses of its remote end, and for its number: those of
+ * a port that was reset go up. @return those that have others */
 static unsigned uct_varuna_peer_move_links(uct_varuna_ctl_t *ctl,
                                            uct_varuna_peer_t *peer,
                                            const uct_varuna_parsed_addr_t *parsed)
@@ -245,7 +248,8 @@ static unsigned uct_varuna_peer_move_links(uct_varuna_ctl_t *ctl,
     ucs_for_each_bit(link, peer->link_map) {
         for (i = 0; i < parsed->num_links; ++i) {
             remote = &parsed->links[i];
-            if ((remote->nic != peer->links[link].nic) ||
+            if ((remote->port != peer->links[link].port) ||
+                (remote->nic < peer->links[link].nic) ||
                 !uct_varuna_peer_link_differs(&peer->links[link], remote) ||
                 !uct_varuna_peer_link_reaches(ctl->iface, link, remote) ||
                 (peer->is_guest &&
@@ -292,8 +296,8 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 
     ucs_for_each_bit(link, peer->link_map) {
-        pairs.map       |= UCS_BIT(link);
-        pairs.nics[link] = peer->links[link].nic;
+        pairs.map        |= UCS_BIT(link);
+        pairs.ports[link] = peer->links[link].port;
     }
     peer->mtu_differs |= uct_varuna_cabling_check(ctl, &pairs, parsed);
     return UCS_OK;
@@ -506,6 +510,41 @@ out:
     return peer;
 }
 
+static void uct_varuna_peer_join(uct_varuna_peer_t *peer, unsigned former, unsigned link)
+{
+    uct_varuna_peer_blob_t *blob;
+
+    blob = ucs_malloc(sizeof(*blob), "varuna_peer_addr");
+    if (blob == NULL) {
+        ucs_diag("no memory: peer 0x%lx is not reached over a NIC that was reset", peer->uuid);
+        return;
+    }
+
+    *blob      = *ucs_container_of((void*)peer->links[former].ctl_addr, uct_varuna_peer_blob_t,
+                                   ctl_addr);
+    blob->next = peer->addr;
+    peer->addr = blob;
+
+    peer->links[link]             = peer->links[former];
+    peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
+    peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
+    peer->links[link].dc_addr     = (peer->links[former].dc_addr == NULL) ? NULL :
+                                    (uct_iface_addr_t*)blob->dc_addr;
+    peer->mtu_differs |= (peer->mtu_differs & UCS_BIT(former)) ? UCS_BIT(link) : 0;
+    __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link), __ATOMIC_RELEASE);
+}
+
+void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned former, unsigned link)
+{
+    uct_varuna_peer_t *peer;
+
+    kh_foreach_value(&ctl->peers, peer, {
+        if (peer->link_map & UCS_BIT(former)) {
+            uct_varuna_peer_join(peer, former, link);
+        }
+    });
+}
+
 void uct_varuna_peer_update_guest(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                   const uct_varuna_ctl_hdr_t *hdr)
 {
@@ -645,12 +684,12 @@ int uct_varuna_reach_allow(uct_varuna_ctl_t *ctl, unsigned link,
 /* Links that do not suit those of a peer. */
 
 static const uct_varuna_parsed_link_t *
-uct_varuna_cabling_find(const uct_varuna_parsed_addr_t *parsed, unsigned nic)
+uct_varuna_cabling_find(const uct_varuna_parsed_addr_t *parsed, unsigned port)
 {
     unsigned i;
 
     for (i = 0; i < parsed->num_links; ++i) {
-        if (parsed->links[i].nic == nic) {
+        if (parsed->links[i].port == port) {
             return &parsed->links[i];
         }
     }
@@ -664,13 +703,13 @@ static int uct_varuna_cabling_is_in_order(const uct_varuna_iface_t *iface,
                                           const uct_varuna_cabling_pairs_t *pairs,
                                           unsigned link)
 {
-    unsigned nic = iface->links[link].nic;
-    unsigned far = pairs->nics[link];
+    unsigned port = uct_varuna_link_port(iface, link);
+    unsigned far  = pairs->ports[link];
     unsigned other;
 
     ucs_for_each_bit(other, pairs->map & ~UCS_BIT(link)) {
-        if ((pairs->nics[other] == far) ||
-            ((iface->links[other].nic < nic) != (pairs->nics[other] < far))) {
+        if ((pairs->ports[other] == far) ||
+            ((uct_varuna_link_port(iface, other) < port) != (pairs->ports[other] < far))) {
             return 0;
         }
     }
@@ -701,16 +740,16 @@ static void uct_varuna_cabling_check_link(uct_varuna_ctl_t *ctl,
                                           unsigned link)
 {
     const uct_varuna_iface_t *iface = ctl->iface;
-    unsigned nic                    = pairs->nics[link];
+    unsigned port                   = pairs->ports[link];
     const uct_varuna_parsed_link_t *remote, *same;
 
-    if (parsed->is_short || (nic == iface->links[link].nic) ||
+    if (parsed->is_short || (port == uct_varuna_link_port(iface, link)) ||
         iface->md->links_are_named || (ctl->miscabled & UCS_BIT(link))) {
         return; /* A short address has no names, and perhaps not all links */
     }
 
-    remote = uct_varuna_cabling_find(parsed, nic);
-    same   = uct_varuna_cabling_find(parsed, iface->links[link].nic);
+    remote = uct_varuna_cabling_find(parsed, port);
+    same   = uct_varuna_cabling_find(parsed, uct_varuna_link_port(iface, link));
     if ((remote == NULL) || (same == NULL) || remote->is_named ||
         uct_varuna_cabling_is_shifted(iface, pairs, parsed, link, remote)) {
         return;
@@ -728,10 +767,10 @@ static void uct_varuna_cabling_check_link(uct_varuna_ctl_t *ctl,
  * has DC, otherwise 0. */
 static uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
                                             const uct_varuna_parsed_addr_t *parsed,
-                                            unsigned link, unsigned nic)
+                                            unsigned link, unsigned port)
 {
     const uct_varuna_link_t *own           = &ctl->iface->links[link];
-    const uct_varuna_parsed_link_t *remote = uct_varuna_cabling_find(parsed, nic);
+    const uct_varuna_parsed_link_t *remote = uct_varuna_cabling_find(parsed, port);
     unsigned ours, theirs;
 
     if ((remote == NULL) || (own->set->fallback == UCT_VARUNA_LANE_NONE)) {
@@ -767,7 +806,7 @@ uint8_t uct_varuna_cabling_check(uct_varuna_ctl_t *ctl,
 
     ucs_for_each_bit(link, pairs->map) {
         uct_varuna_cabling_check_link(ctl, pairs, parsed, link);
-        mtu_differs |= uct_varuna_cabling_check_mtu(ctl, parsed, link, pairs->nics[link]);
+        mtu_differs |= uct_varuna_cabling_check_mtu(ctl, parsed, link, pairs->ports[link]);
     }
 
     return mtu_differs;

@@ -21,7 +21,9 @@
 
 /* One link of a remote interface, from its address. */
 typedef struct uct_varuna_peer_link {
-    uint8_t                    nic;       /* Remote NIC index */
+    uint8_t                    nic;       /* Remote NIC index. Another one if it was reset:
+                                             then lanes that are there have the old one */
+    uint8_t                    port;      /* ... that the port had at first */
     uct_device_addr_t          *device_addr;
     uct_iface_addr_t           *dc_addr;  /* NULL until it is learnt */
     uct_iface_addr_t           *ctl_addr;
@@ -174,6 +176,10 @@ uct_varuna_peer_learn_moves(uct_varuna_ctl_t *ctl, const uct_varuna_ctl_hdr_t *h
                             const void *addr, size_t length, uint16_t moves,
                             unsigned *moved_p);
 
+/** Main thread, lock held: another link of ours has taken the place of one. It reaches all
+ *  peers that this one did. */
+void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned former, unsigned link);
+
 /** A guest's request has come with the address to answer to: it may be another one than
  *  before. Lock held. */
 void uct_varuna_peer_update_guest(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
@@ -264,7 +270,7 @@ int uct_varuna_reach_allow(uct_varuna_ctl_t *ctl, unsigned link,
 /* The links that reach a peer, and its NICs that they reach */
 typedef struct uct_varuna_cabling_pairs {
     unsigned                   map;
-    uint8_t                    nics[UCT_VARUNA_MAX_LINKS]; /* By link */
+    uint8_t                    ports[UCT_VARUNA_MAX_LINKS]; /* By link: their first numbers */
 } uct_varuna_cabling_pairs_t;
 
 /**

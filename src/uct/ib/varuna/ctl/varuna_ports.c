@@ -19,6 +19,7 @@
 #include "varuna_bus.h"
 #include "varuna_peer.h"
 #include "varuna_addr.h"
+#include <uct/ib/varuna/md/varuna_return.h>
 
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
@@ -248,6 +249,27 @@ static int uct_varuna_ports_has_gone(const uct_varuna_ctl_t *ctl, unsigned link)
     return !(ctl->ports_down & UCS_BIT(link)) && uct_varuna_ctl_is_nic_gone(ctl, link);
 }
 
+/* A NIC that was reset may have come back as another one, which may have died since */
+static void uct_varuna_ports_look_for_return(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    uct_varuna_md_t *md = ctl->iface->md;
+    unsigned nic        = uct_varuna_return_latest(md, ctl->iface->links[link].nic);
+
+    if (ctl->iface->links[link].is_former) {
+        return; /* The link that has its port is looked at */
+    } else if (uct_varuna_md_is_nic_dead(md, nic)) {
+        uct_varuna_md_look_for_return(md, nic, uct_varuna_ctl_now(ctl));
+    } else if ((nic != ctl->iface->links[link].nic) &&
+               uct_varuna_md_is_at_rest(md, ctl->iface->links[link].nic,
+                                        uct_varuna_ctl_now(ctl),
+                                        ctl->iface->config.packet_lifetime)) {
+        /* It gives queue pairs the numbers that others had, to which packets were on their
+         * way */
+        __atomic_store_n(&ctl->joins, ctl->joins | UCS_BIT(link), __ATOMIC_RELEASE);
+        uct_varuna_ctl_notify(ctl);
+    }
+}
+
 static void uct_varuna_ports_look(uct_varuna_ctl_t *ctl)
 {
     unsigned link;
@@ -258,8 +280,7 @@ static void uct_varuna_ports_look(uct_varuna_ctl_t *ctl)
         } else if (uct_varuna_ports_has_gone(ctl, link)) {
             uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_DOWN);
         } else if (uct_varuna_ctl_is_nic_gone(ctl, link)) {
-            uct_varuna_md_look_for_return(ctl->iface->md, ctl->iface->links[link].nic,
-                                          uct_varuna_ctl_now(ctl));
+            uct_varuna_ports_look_for_return(ctl, link);
         }
     }
 }

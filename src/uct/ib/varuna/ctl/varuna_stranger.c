@@ -61,7 +61,7 @@ uct_varuna_stranger_locate(const uct_varuna_ctl_t *ctl, unsigned link,
 
     for (i = 0; i < parsed->num_links; ++i) {
         if (((located == NULL) ||
-             (parsed->links[i].nic == ctl->iface->links[link].nic)) &&
+             (parsed->links[i].port == uct_varuna_link_port(ctl->iface, link))) &&
             uct_varuna_peer_ctl_reaches(ctl->iface, link, &parsed->links[i])) {
             located = &parsed->links[i];
         }

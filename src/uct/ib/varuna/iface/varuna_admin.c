@@ -246,6 +246,10 @@ static int uct_varuna_admin_append_all(uct_varuna_admin_text_t *text)
     pthread_mutex_lock(&uct_varuna_admin.lock);
     ucs_list_for_each(user, &uct_varuna_admin.users, list) {
         for (i = 0; i < user->num_links; ++i) {
+            if (user->former & UCS_BIT(i)) {
+                continue;
+            }
+
             state = __atomic_load_n(&user->links[i], __ATOMIC_RELAXED);
             flaps = state >> 16;
             uct_varuna_admin_append(
@@ -298,6 +302,7 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin)
     admin->version = 0;
     admin->forced  = 0;
     admin->failed  = 0;
+    admin->former  = 0;
     memset(admin->links, 0, sizeof(admin->links));
     pthread_mutex_lock(&uct_varuna_admin.lock);
     if (!uct_varuna_admin.is_at_exit) {
@@ -313,6 +318,18 @@ void uct_varuna_admin_unregister(uct_varuna_admin_t *admin)
 {
     pthread_mutex_lock(&uct_varuna_admin.lock);
     ucs_list_del(&admin->list);
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+}
+
+void uct_varuna_admin_succeed_link(uct_varuna_admin_t *admin, unsigned former,
+                                   const char *name, const uint64_t *fences)
+{
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    admin->names[admin->num_links]  = name;
+    admin->fences[admin->num_links] = fences;
+    admin->former                  |= UCS_BIT(former);
+    admin->version                  = 0; /* Obey once more */
+    ++admin->num_links;
     pthread_mutex_unlock(&uct_varuna_admin.lock);
 }
 

@@ -21,6 +21,8 @@ typedef struct uct_varuna_admin {
     unsigned                   forced;     /* Obeyed since the last of them */
     unsigned                   failed;     /* Bit map of links that are marked so */
     unsigned                   num_links;
+    unsigned                   former;     /* Bit map of links that have a successor, which
+                                              is shown instead */
     const char                 *names[UCT_VARUNA_MAX_LINKS];
     uint32_t                   links[UCT_VARUNA_MAX_LINKS]; /* Published states;
                                                                atomic */
@@ -44,6 +46,11 @@ typedef struct uct_varuna_admin {
 void uct_varuna_admin_register(uct_varuna_admin_t *admin);
 
 void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);
+
+/** One more link, which takes the place of another. What was commanded for its name holds for
+ *  it. Main thread. */
+void uct_varuna_admin_succeed_link(uct_varuna_admin_t *admin, unsigned former,
+                                   const char *name, const uint64_t *fences);
 
 /** In a new child: forget the parent's interfaces and its marks. */
 void uct_varuna_admin_forked(void);

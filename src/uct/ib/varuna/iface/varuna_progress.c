@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include "varuna_progress.h"
+#include "varuna_join.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_eps.h>
@@ -107,6 +108,7 @@ static UCS_F_NOINLINE void uct_varuna_iface_progress_slow(uct_varuna_tl_iface_t 
     now = ucs_get_time();
     uct_varuna_iface_pace(iface, now);
     uct_varuna_moves_progress(base->ctl);
+    uct_varuna_join_progress(iface);
     if (uct_varuna_ctl_has_events(base->ctl)) {
         uct_varuna_ctl_dispatch(base->ctl);
     }

@@ -63,6 +63,8 @@ typedef struct uct_varuna_tl_iface {
         unsigned               fast_wakes;    /* In a row */
     } wake;                                   /* varuna_progress.c */
     uct_varuna_admin_t         admin;         /* Commands from outside */
+    uct_varuna_backoff_t       joins[UCT_VARUNA_MAX_LINKS]; /* Of links that cannot be
+                                                 succeeded yet. varuna_join.c */
 } uct_varuna_tl_iface_t;
 
 /* --- The VFS tree --- */

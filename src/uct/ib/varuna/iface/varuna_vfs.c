@@ -220,25 +220,29 @@ static void uct_varuna_vfs_add_sums(uct_varuna_iface_t *iface)
     }
 }
 
+static void uct_varuna_vfs_add_link(uct_varuna_iface_t *iface, unsigned link)
+{
+    uct_varuna_link_entry_t *entry = &iface->link_table.links[link];
+    const char *name               = uct_varuna_link_name(iface, link);
+
+    ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_link, entry, 0, "link/%s/state", name);
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->generation,
+                            UCS_VFS_TYPE_U32, "link/%s/failures", name);
+    ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->damp.flaps,
+                            UCS_VFS_TYPE_U32, "link/%s/flaps", name);
+    uct_varuna_vfs_add_link_sums(iface, link, name);
+}
+
 void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
-    uct_varuna_link_entry_t *entry;
-    const char *name;
     unsigned i;
     void *ep;
 
     for (i = 0; i < iface->num_links; ++i) {
-        entry = &iface->link_table.links[i];
-        name  = uct_varuna_link_name(iface, i);
-        ucs_vfs_obj_add_ro_file(iface, uct_varuna_vfs_show_link, entry, 0,
-                                "link/%s/state", name);
-        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive,
-                                &entry->generation, UCS_VFS_TYPE_U32,
-                                "link/%s/failures", name);
-        ucs_vfs_obj_add_ro_file(iface, ucs_vfs_show_primitive, &entry->damp.flaps,
-                                UCS_VFS_TYPE_U32, "link/%s/flaps", name);
-        uct_varuna_vfs_add_link_sums(iface, i, name);
+        if (!iface->links[i].is_former) { /* Its successor has its name */
+            uct_varuna_vfs_add_link(iface, i);
+        }
     }
 
     uct_varuna_vfs_add_sums(iface);

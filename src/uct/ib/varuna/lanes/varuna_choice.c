@@ -61,6 +61,7 @@ ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
         return UCS_ERR_NO_DEVICE;
     }
 
+    pthread_mutex_lock(&iface->md->lock); /* A NIC that was reset gets another number */
     uct_varuna_choice_order(md, primary, order);
     iface->num_links   = 0;
     iface->further.num = 0;
@@ -79,6 +80,7 @@ ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
             iface->further.nics[iface->further.num++] = nic;
         }
     }
+    pthread_mutex_unlock(&iface->md->lock);
 
     return UCS_OK;
 }

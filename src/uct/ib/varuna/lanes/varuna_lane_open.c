@@ -402,24 +402,29 @@ err_close:
     return status;
 }
 
+static void uct_varuna_link_close(uct_varuna_link_t *link)
+{
+    unsigned kind;
+
+    for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+        if (link->lanes[kind].inner != NULL) {
+            uct_iface_close(link->lanes[kind].inner);
+            link->lanes[kind].inner = NULL;
+        }
+    }
+    ucs_free(link->device_addr);
+    link->device_addr     = NULL;
+    link->device_addr_len = 0;
+}
+
 void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
 {
-    unsigned link, kind;
+    unsigned link;
 
     for (link = 0; link < iface->num_links; ++link) {
-        if (iface->cmds.left & UCS_BIT(link)) {
-            continue;
+        if (!(iface->cmds.left & UCS_BIT(link))) {
+            uct_varuna_link_close(&iface->links[link]);
         }
-
-        for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
-            if (iface->links[link].lanes[kind].inner != NULL) {
-                uct_iface_close(iface->links[link].lanes[kind].inner);
-                iface->links[link].lanes[kind].inner = NULL;
-            }
-        }
-        ucs_free(iface->links[link].device_addr);
-        iface->links[link].device_addr     = NULL;
-        iface->links[link].device_addr_len = 0;
     }
 }
 
@@ -622,6 +627,62 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
 err:
     uct_varuna_lanes_close(iface);
     return status;
+}
+
+/* --- One more link --- */
+
+static ucs_status_t uct_varuna_lanes_listen_next(uct_varuna_iface_t *iface)
+{
+    const uct_varuna_link_t *link = &iface->links[iface->num_links];
+    ucs_status_t status           = UCS_OK;
+    unsigned kind;
+
+    for (kind = 0; (kind < UCT_VARUNA_LANE_LAST) && (status == UCS_OK) &&
+                   (iface->opening.epoll_fd != -1); ++kind) {
+        if (link->lanes[kind].inner != NULL) {
+            status = uct_varuna_lane_event_add(&link->lanes[kind], iface->opening.epoll_fd);
+        }
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_lanes_open_next(uct_varuna_iface_t *iface, unsigned nic)
+{
+    uct_varuna_link_t *link = &iface->links[iface->num_links];
+    ucs_status_t status;
+
+    memset(link, 0, sizeof(*link));
+    link->nic = nic;
+    link->set = iface->md->nics[nic].set;
+    status    = uct_varuna_link_open(iface, iface->opening.worker, &iface->opening.params,
+                                     iface->opening.handlers, iface->num_links);
+    if (status == UCS_OK) {
+        status = uct_varuna_lanes_listen_next(iface);
+    }
+
+    if (status != UCS_OK) {
+        uct_varuna_link_close(link);
+    }
+    return status;
+}
+
+void uct_varuna_lanes_close_next(uct_varuna_iface_t *iface)
+{
+    uct_varuna_link_close(&iface->links[iface->num_links]);
+}
+
+void uct_varuna_lanes_join(uct_varuna_iface_t *iface)
+{
+    uct_varuna_link_t *link = &iface->links[iface->num_links];
+    unsigned kind;
+
+    ++iface->num_links;
+    for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+        if (link->lanes[kind].inner != NULL) {
+            uct_varuna_lanes_poll_replace(iface, &link->lanes[kind]);
+        }
+    }
 }
 
 /* --- Messages of nobody --- */

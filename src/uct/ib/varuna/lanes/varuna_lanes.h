@@ -80,6 +80,8 @@ struct uct_varuna_link {
     uct_varuna_sl_move_t       sl_move; /* To a level in order. Owner:
                                            varuna_lane_order.c */
     uint8_t                    sl_is_dead; /* ... which has carried nothing */
+    uint8_t                    is_former; /* Its NIC was reset: another link has its port.
+                                          With the lock of ctl */
     uint8_t                    is_late; /* Its port was not active when its interfaces
                                           were opened. With the lock of ctl */
 };
@@ -207,6 +209,12 @@ uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
            iface->md->nics[iface->links[link].nic].dev_name;
 }
 
+/** @return The number that a link's NIC had at first. */
+static inline unsigned uct_varuna_link_port(const uct_varuna_iface_t *iface, unsigned link)
+{
+    return uct_varuna_md_port(iface->md, iface->links[link].nic);
+}
+
 /** @return The transports of a link. */
 static inline const uct_varuna_set_t *
 uct_varuna_link_set(const uct_varuna_iface_t *iface, unsigned link)
@@ -244,6 +252,19 @@ uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                                    const uct_iface_params_t *params,
                                    const uct_varuna_lane_handlers_t *handlers);
+
+/**
+ * Open the inner interfaces of one more link, iface->num_links, on a NIC that was reset. They
+ * are not used before uct_varuna_lanes_join(). Main thread, not inside progress of an inner
+ * interface.
+ */
+ucs_status_t uct_varuna_lanes_open_next(uct_varuna_iface_t *iface, unsigned nic);
+
+/** Close them instead. */
+void uct_varuna_lanes_close_next(uct_varuna_iface_t *iface);
+
+/** The link is there: ++iface->num_links. */
+void uct_varuna_lanes_join(uct_varuna_iface_t *iface);
 
 /**
  * Open an inner interface once more, after its port has got another address, and close

@@ -9,6 +9,7 @@
 
 #include "varuna_health.h"
 #include "varuna_md_cmd.h"
+#include "varuna_return.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -29,23 +30,29 @@ struct uct_varuna_md_end {
     uct_varuna_backoff_t         backoff;   /* Of who has set is_asked */
     ucs_time_t                   failed_at; /* Written by the NIC's thread */
     int                          has_returned; /* The same */
-    int                          is_told;   /* The user: that it has returned */
     int                          is_asked;  /* Until the command has come back */
 };
+
+void *uct_varuna_md_spare_page(uct_varuna_md_t *md)
+{
+    size_t size = ucs_get_page_size();
+
+    if ((md->spare_page == NULL) &&
+        (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") != 0)) {
+        md->spare_page = NULL;
+    }
+
+    return md->spare_page;
+}
 
 /* @return Whether the NIC needs a spare, and the page for it: NULL if there is no memory. */
 static int uct_varuna_md_needs_spare(uct_varuna_md_t *md, unsigned owner, void **page_p)
 {
-    size_t size = ucs_get_page_size();
     int needs;
 
     pthread_mutex_lock(&md->lock);
-    needs = (md->nics[owner].spare == NULL) && (md->is_dead != NULL);
-    if (needs && (md->spare_page == NULL) &&
-        (ucs_posix_memalign(&md->spare_page, size, size, "varuna_spare") != 0)) {
-        md->spare_page = NULL;
-    }
-    *page_p = md->spare_page;
+    needs   = (md->nics[owner].spare == NULL) && (md->is_dead != NULL);
+    *page_p = needs ? uct_varuna_md_spare_page(md) : NULL;
     pthread_mutex_unlock(&md->lock);
     return needs;
 }
@@ -153,7 +160,7 @@ void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reaso
 
     if ((owner < UCT_VARUNA_MAX_LINKS) &&
         !__atomic_exchange_n(&md->nics[owner].is_dead, 1, __ATOMIC_RELAXED)) {
-        ucs_warn("rc_varuna: %s is dead (%s): this process does not use it any more",
+        ucs_warn("rc_varuna: %s is dead (%s): this process does not use it before it was reset",
                  md->nics[owner].dev_name, reason);
     }
 }
@@ -374,10 +381,7 @@ void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t
 
     end = md->ends[owner];
     if (__atomic_load_n(&end->has_returned, __ATOMIC_RELAXED)) {
-        if (!__atomic_exchange_n(&end->is_told, 1, __ATOMIC_RELAXED)) {
-            ucs_warn("rc_varuna: %s works again: programs that start now use it, this one "
-                     "does not", end->dev_name);
-        }
+        uct_varuna_return_begin(md, owner, now);
         return;
     }
 

@@ -59,8 +59,8 @@ int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
  *  the first @a reason. Any thread. */
 void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reason);
 
-/** Now and then: find out whether a NIC that is dead works again, which the user is told once.
- *  It is asked on its own thread, less and less often. Any thread. */
+/** Now and then: find out whether a NIC that is dead works again, and open it anew then
+ *  (varuna_return.h). It is asked on its own thread, less and less often. Any thread. */
 void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t now);
 
 /** A registration failed: ask whether the NIC is dead. @return Nonzero if it is. */
@@ -94,6 +94,10 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
  */
 ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
                                       ucs_status_t status, uct_mem_h *memh_p);
+
+/** @return What spares register, one page for all; NULL if there is no memory. The lock of the
+ *  memory domain is held. */
+void *uct_varuna_md_spare_page(uct_varuna_md_t *md);
 
 /** Release what the functions above have made. */
 void uct_varuna_md_release_spares(uct_varuna_md_t *md);

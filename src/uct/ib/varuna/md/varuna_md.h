@@ -22,8 +22,11 @@ typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
 /** @return Nonzero if a port, such as "mlx5_0:1", answers when its device is opened anew. */
 typedef int (*uct_varuna_md_answers_func_t)(const char *dev_name);
 
-/* Of a NIC that may be gone, varuna_md_open.c */
+/* Of a NIC that may be gone, varuna_health.c */
 typedef struct uct_varuna_md_end uct_varuna_md_end_t;
+
+/* Of a NIC that works again, varuna_return.c */
+typedef struct uct_varuna_return uct_varuna_return_t;
 
 /* Local handle: inner handles by NIC index. */
 struct uct_varuna_mem {
@@ -36,15 +39,21 @@ struct uct_varuna_mem {
     uint64_t                   keys[UCT_VARUNA_MAX_LINKS]; /* Inner, packed, of NICs that
                                               have one; if is_shared */
     uint64_t                   token;     /* In its keys, 0: no atomics by the CPU */
-    unsigned                   num_nics;
-    uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* NULL if the NIC
+    ucs_list_link_t            list;      /* In md->mems */
+    unsigned                   flags;     /* It was registered with */
+    unsigned                   num_nics;  /* ... on these. Owner of this and the next one:
+                                              varuna_return.c */
+    uint8_t                    owed;      /* NICs that came later, and have not registered it
+                                              yet */
+    uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* Atomic. NULL if the NIC
                                                                is no link */
 };
 
 struct uct_varuna_md {
     uct_md_t                   super;
     uct_component_h            ib;        /* Inner component */
-    unsigned                   num_nics;
+    unsigned                   num_nics;  /* Atomic: those that were reset get another
+                                             number, varuna_return.h */
     /* In canonical order (by device name), so that NIC k of one host is NIC k of
      * another, whatever links each uses. Two ports of one device have two entries
      * that share the md handle. */
@@ -54,6 +63,8 @@ struct uct_varuna_md {
                                               caller gives them */
     uct_varuna_md_end_t        *ends[UCT_VARUNA_MAX_LINKS]; /* Of the same NICs; NULL:
                                               nobody has asked */
+    uct_varuna_return_t        *returns[UCT_VARUNA_MAX_LINKS]; /* Of the same NICs; NULL:
+                                              they have not come back */
     /* NIC indices by priority: the configured order, else canonical. Only
      * these NICs have an open md. */
     unsigned                   num_links;
@@ -73,9 +84,11 @@ struct uct_varuna_md {
     uct_varuna_md_answers_func_t answers; /* NULL: nor do they come back */
     int                        rests_at_fork; /* It has called uct_varuna_ucx_fork_get() */
     void                       *spare_page; /* What spares have registered */
-    pthread_mutex_t            lock;      /* Protects the tree of regions, where spares
-                                             are, and what NICs are short of. No command
-                                             to a NIC is given while it is held */
+    pthread_mutex_t            lock;      /* Protects the tree and the list of regions,
+                                             where spares are, what NICs are short of, and
+                                             which numbers there are. No command to a NIC is
+                                             given while it is held */
+    ucs_list_link_t            mems;      /* All that are registered */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
                                              varuna_mem.c */
     uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */
@@ -83,12 +96,18 @@ struct uct_varuna_md {
     uct_varuna_md_attr_t       attr;      /* What all links can do */
 };
 
+/** @return The number that a port had first, its place among those of the host. */
+static inline unsigned uct_varuna_md_port(const uct_varuna_md_t *md, unsigned nic)
+{
+    return md->nics[nic].has_returned ? md->nics[nic].port : nic;
+}
+
 /** @return Inner memory handle of @a memh for @a nic, NULL-safe
  *  (UCT_MEM_HANDLE_NULL stays so). */
 static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
 {
     return (memh == UCT_MEM_HANDLE_NULL) ? UCT_MEM_HANDLE_NULL :
-           ((uct_varuna_mem_t*)memh)->inner[nic];
+           __atomic_load_n(&((uct_varuna_mem_t*)memh)->inner[nic], __ATOMIC_RELAXED);
 }
 
 #endif

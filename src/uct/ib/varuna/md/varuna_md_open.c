@@ -12,6 +12,7 @@
 #include "varuna_md_cmd.h"
 #include "varuna_health.h"
 #include "varuna_mem.h"
+#include "varuna_return.h"
 #include <uct/ib/varuna/ucx/varuna_compat_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
@@ -125,6 +126,7 @@ static void uct_varuna_md_close(uct_md_h tl_md)
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
     unsigned nic;
 
+    uct_varuna_returns_stop(md);
     uct_varuna_md_release_spares(md);
     uct_varuna_md_cmds_cleanup(md);
     for (nic = 0; nic < md->num_nics; ++nic) {
@@ -469,6 +471,13 @@ out_free:
     return status;
 }
 
+static void uct_varuna_md_init_mems(uct_varuna_md_t *md)
+{
+    pthread_mutex_init(&md->lock, NULL);
+    uct_varuna_regions_init(&md->shared);
+    ucs_list_head_init(&md->mems);
+}
+
 ucs_status_t uct_varuna_md_create(uct_component_t *component,
                                   uct_component_h ib,
                                   const uct_varuna_md_config_t *config,
@@ -490,8 +499,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
         return UCS_ERR_NO_MEMORY;
     }
 
-    pthread_mutex_init(&md->lock, NULL);
-    uct_varuna_regions_init(&md->shared);
+    uct_varuna_md_init_mems(md);
     md->super.ops       = &uct_varuna_md_ops;
     md->super.component = component;
     md->ib              = ib;

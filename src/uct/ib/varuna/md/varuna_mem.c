@@ -11,6 +11,7 @@
 
 #include "varuna_health.h"
 #include "varuna_mem.h"
+#include "varuna_return.h"
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 
 #include <ucs/arch/atomic.h>
@@ -186,6 +187,8 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     mem->length  = length;
     mem->is_atomic = uct_varuna_compat_reg_is_atomic(arg);
     mem->is_device = is_device;
+    mem->flags     = uct_varuna_compat_reg_flags(arg);
+    uct_varuna_return_add_mem(md, mem);
     *memh_p = mem;
     return UCS_OK;
 
@@ -319,6 +322,7 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     }
 
     (void)uct_varuna_md_unshare(md, mem); /* No thread finds it any more */
+    uct_varuna_return_remove_mem(md, mem);
     if (inv != NULL) {
         result = uct_varuna_md_mem_invalidate(md, mem, inv, comp);
     } else {
@@ -375,11 +379,14 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
     unsigned nic;
     uint8_t *key;
 
+    /* A port has one number in a key, also if it gets another one just now */
+    pthread_mutex_lock(&md->lock);
     for (nic = 0; nic < md->num_nics; ++nic) {
         if (md->nics[nic].is_link && !uct_varuna_md_is_spare(md, memh, nic)) {
             nic_map |= UCS_BIT(nic);
         }
     }
+    pthread_mutex_unlock(&md->lock);
 
     /* UCX may give commands to the NICs, so the region is shared after that */
     ucs_for_each_bit(nic, nic_map) {

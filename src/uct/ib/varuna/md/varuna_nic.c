@@ -283,6 +283,26 @@ ucs_status_t uct_varuna_nics_open(uct_component_h ib, unsigned lanes,
     return UCS_OK;
 }
 
+ucs_status_t uct_varuna_nics_open_device(uct_component_h ib, const uct_varuna_set_t *set,
+                                         const char *md_name, uct_varuna_nic_t **nics_p,
+                                         unsigned *num_nics_p)
+{
+    uct_varuna_nic_list_t list = {NULL, 0};
+    ucs_status_t status;
+
+    list.lanes = (set - uct_varuna_sets) + 1;
+    status     = uct_varuna_nic_list_open_md(&list, ib, md_name);
+    if (status != UCS_OK) {
+        uct_varuna_nics_close_unused(list.nics, list.num_nics);
+        ucs_free(list.nics);
+        return status;
+    }
+
+    *nics_p     = list.nics;
+    *num_nics_p = list.num_nics;
+    return UCS_OK;
+}
+
 static int uct_varuna_nics_md_is_used(const uct_varuna_nic_t *nics,
                                       unsigned num_nics, uct_md_h md)
 {

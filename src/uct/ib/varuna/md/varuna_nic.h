@@ -55,13 +55,13 @@ typedef enum {
     UCT_VARUNA_SHORT_LAST
 } uct_varuna_short_t;
 
-/* What is known of a NIC. This process does not use one again that was dead. */
+/* What is known of a NIC. One that was reset has another number, varuna_return.h. */
 typedef enum {
     UCT_VARUNA_NIC_WORKING,
     UCT_VARUNA_NIC_SHORT,      /* Of something; it is asked again */
     UCT_VARUNA_NIC_HUNG,       /* A command has been in progress for too long */
     UCT_VARUNA_NIC_DEAD,       /* The system has said so, or its commands fail */
-    UCT_VARUNA_NIC_RESET,      /* It was dead, and works for programs that start now */
+    UCT_VARUNA_NIC_RESET,      /* It was dead, and works again */
     UCT_VARUNA_NIC_LAST
 } uct_varuna_nic_state_t;
 
@@ -89,6 +89,12 @@ typedef struct uct_varuna_nic {
     uct_varuna_shortage_t      shortages[UCT_VARUNA_SHORT_LAST]; /* Of the first port of a
                                              device. Lock of the memory domain. Owner:
                                              varuna_health.c */
+    uint8_t                    has_returned; /* It had another number before a reset. Owner
+                                             of this and the next four: varuna_return.c */
+    uint8_t                    port;      /* ... and this one at first */
+    uint8_t                    next;      /* Its number after a reset, 0: none */
+    uint8_t                    next_is_ready; /* Atomic: all memory is registered there */
+    uint8_t                    is_told;   /* Atomic: why there is none */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
     int                        order_is_warned; /* ... and that they do not */
@@ -110,6 +116,18 @@ typedef struct uct_varuna_nic {
 ucs_status_t uct_varuna_nics_open(uct_component_h ib, unsigned lanes,
                                   uct_varuna_nic_t **nics_p,
                                   unsigned *num_nics_p);
+
+/**
+ * Open one device anew. Any thread.
+ *
+ * @param [in]  set         Of its ports.
+ * @param [in]  md_name     Of the device.
+ * @param [out] nics_p      As for uct_varuna_nics_open(). There are none if it can't be opened.
+ * @param [out] num_nics_p  Their number.
+ */
+ucs_status_t uct_varuna_nics_open_device(uct_component_h ib, const uct_varuna_set_t *set,
+                                         const char *md_name, uct_varuna_nic_t **nics_p,
+                                         unsigned *num_nics_p);
 
 /**
  * Add a port that a name calls for and that is not there, so that the others have the

@@ -28,7 +28,9 @@ static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t d
 {
     uct_varuna_cmds_t *queue = uct_varuna_md_cmds(md, nic);
 
-    return !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
+    /* Peers would access our memory there, for which they may have no key of that number */
+    return md->nics[nic].has_returned ||
+           !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
            ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
             uct_varuna_cmds_is_hung(queue));
 }
@@ -82,7 +84,7 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
                                            ucs_time_t patience, uct_varuna_own_t *own,
                                            uint64_t *keys, uint8_t *nic_map_p)
 {
-    uct_varuna_own_cmd_t *cmds[UCT_VARUNA_MAX_LINKS];
+    uct_varuna_own_cmd_t *cmds[UCT_VARUNA_MAX_LINKS] = {NULL}; /* A NIC may come meanwhile */
     ucs_time_t deadline;
     ucs_status_t status;
     unsigned nic, owner;

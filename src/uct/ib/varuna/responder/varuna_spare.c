@@ -81,19 +81,34 @@ ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
     return UCS_OK;
 }
 
+ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link)
+{
+    if (resp->spares.eps[link] != NULL) {
+        return UCS_OK;
+    }
+
+    resp->spares.eps[link] = ucs_calloc(uct_varuna_spares_room(resp), sizeof(uct_ep_h),
+                                        "varuna_spares");
+    if (resp->spares.eps[link] == NULL) {
+        ucs_error("failed to allocate room for spare queue pairs");
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    return UCS_OK;
+}
+
 ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp)
 {
     uct_varuna_spares_t *spares = &resp->spares;
+    ucs_status_t status;
     unsigned link;
 
     ucs_list_head_init(&spares->old);
     for (link = 0; link < resp->ctl->num_links; ++link) {
-        spares->eps[link] = ucs_calloc(uct_varuna_spares_room(resp),
-                                       sizeof(uct_ep_h), "varuna_spares");
-        if (spares->eps[link] == NULL) {
-            ucs_error("failed to allocate room for spare queue pairs");
+        status = uct_varuna_spares_add_link(resp, link);
+        if (status != UCS_OK) {
             uct_varuna_spares_cleanup(resp);
-            return UCS_ERR_NO_MEMORY;
+            return status;
         }
 
         /* Those that cannot be had now are made later */
@@ -180,7 +195,7 @@ void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
 
     spares->is_closed = 1;
     uct_varuna_spares_reap(resp, 1);
-    for (link = 0; link < resp->ctl->num_links; ++link) {
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
         while (spares->count[link] > 0) {
             /* Nothing was ever posted on it, so nothing is to be drained */
             uct_ep_destroy(spares->eps[link][--spares->count[link]]);

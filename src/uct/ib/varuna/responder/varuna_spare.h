@@ -11,6 +11,9 @@
 /** Main thread, before any other thread uses them: makes all spare endpoints that can be had. */
 ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
 
+/** Main thread: one more link, before it is there. It may be called again. */
+ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link);
+
 /** Main thread: destroys all of them. */
 void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp);
 

@@ -221,15 +221,20 @@ uct_varuna_compat_mem_reg(uct_md_h md, void *address, size_t length,
 #endif
 }
 
+/** @return What memory is registered for, as for uct_md_mem_reg(). */
+static inline unsigned uct_varuna_compat_reg_flags(uct_varuna_reg_arg_t arg)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    return UCS_PARAM_VALUE(UCT_MD_MEM_REG_FIELD, arg, flags, FLAGS, 0);
+#else
+    return arg;
+#endif
+}
+
 /** @return Whether memory is registered for remote atomics. */
 static inline int uct_varuna_compat_reg_is_atomic(uct_varuna_reg_arg_t arg)
 {
-#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-    return !!(UCS_PARAM_VALUE(UCT_MD_MEM_REG_FIELD, arg, flags, FLAGS, 0) &
-              UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
-#else
-    return !!(arg & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
-#endif
+    return !!(uct_varuna_compat_reg_flags(arg) & UCT_MD_MEM_ACCESS_REMOTE_ATOMIC);
 }
 
 /* Flag of a memory domain that registers the memory of a device by its dmabuf. UCP

@@ -1,0 +1,237 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * NICs that work again after a reset: their numbers, regions and keys.
+ */
+#include "test_varuna_md.h"
+
+extern "C" {
+#include <uct/ib/varuna/md/varuna_return.h>
+#include <uct/ib/varuna/md/varuna_own.h>
+}
+
+#include <atomic>
+
+/* The device whose former context is dead */
+static std::atomic<uct_md_h> dead_md;
+
+class test_varuna_return : public test_varuna_md {
+protected:
+    virtual void init()
+    {
+        test_varuna_md::init();
+        dead_md = nullptr;
+        add("mlx5_0", 2);
+        add("mlx5_1", 1);
+        open();
+        m_md->is_dead = [](uct_md_h md) -> int { return md == dead_md; };
+        m_md->answers = [](const char *dev_name) -> int { return 1; };
+    }
+
+    virtual void cleanup()
+    {
+        m_ib.on_reg = nullptr;
+        test_varuna_md::cleanup();
+    }
+
+    static void wait_until(const std::function<bool()> &condition)
+    {
+        const ucs_time_t deadline = ucs_get_time() + ucs_time_from_sec(60);
+
+        while (!condition()) {
+            ASSERT_LT(ucs_get_time(), deadline);
+            usleep(1000);
+        }
+    }
+
+    /* A NIC dies, and is asked until it answers, in a time that passes faster */
+    void reset(unsigned nic)
+    {
+        dead_md = m_md->nics[nic].md;
+        uct_varuna_md_nic_died(m_md, nic, "a test");
+        wait_until([&]() {
+            look(nic);
+            return m_md->nics[nic].next != 0;
+        });
+    }
+
+    void look(unsigned nic)
+    {
+        m_now += ucs_time_from_sec(16);
+        uct_varuna_md_look_for_return(m_md, nic, m_now);
+    }
+
+    void wait_ready(unsigned nic)
+    {
+        wait_until([&]() {
+            return uct_varuna_return_nic(m_md, nic) != UCT_VARUNA_MAX_LINKS;
+        });
+    }
+
+    uint8_t nics_of_key(uct_mem_h memh)
+    {
+        char buffer[MAX_KEY] = {};
+
+        EXPECT_UCS_OK(pack(memh, buffer));
+        return ((const uct_varuna_packed_rkey_t*)buffer)->nic_map;
+    }
+
+    bool has(uct_mem_h memh, unsigned nic)
+    {
+        return !uct_varuna_md_is_spare(m_md, (uct_varuna_mem_t*)memh, nic);
+    }
+
+    ucs_time_t m_now = ucs_get_time();
+};
+
+/* Both ports of the device get a new number, under which all that exists is registered. The
+ * former number is in no key that is packed from then on */
+UCS_TEST_F(test_varuna_return, regions_are_registered_again) {
+    scoped_log_handler slh(hide_warns_logger);
+    uct_mem_h before[3], after;
+    uct_mem_h former;
+
+    for (uct_mem_h &memh : before) {
+        ASSERT_UCS_OK(reg(&memh));
+    }
+    former = uct_varuna_mem_inner(before[0], 0);
+    EXPECT_EQ(0x7, nics_of_key(before[0]));
+    reset(0);
+    wait_ready(0);
+    EXPECT_EQ(5u, m_md->num_nics);
+    EXPECT_EQ(3u, uct_varuna_return_nic(m_md, 0));
+    EXPECT_EQ(4u, uct_varuna_return_nic(m_md, 1));
+    EXPECT_EQ(0u, uct_varuna_md_port(m_md, 3));
+    EXPECT_EQ(1u, uct_varuna_md_port(m_md, 4));
+    EXPECT_EQ(UCT_VARUNA_NIC_RESET, uct_varuna_md_nic_state(m_md, 1));
+    EXPECT_EQ(UCT_VARUNA_NIC_WORKING, uct_varuna_md_nic_state(m_md, 4));
+    EXPECT_EQ("varuna_mlx5_0:1,varuna_mlx5_0:2,varuna_mlx5_1:1", links());
+    EXPECT_EQ(3u, m_md->links[0]);
+    for (uct_mem_h memh : before) {
+        EXPECT_TRUE(has(memh, 3));
+        EXPECT_EQ(uct_varuna_mem_inner(memh, 3), uct_varuna_mem_inner(memh, 4));
+        EXPECT_EQ(0x1c, nics_of_key(memh));
+    }
+    EXPECT_EQ(former, uct_varuna_mem_inner(before[0], 0)) << "lanes of that life use it";
+
+    ASSERT_UCS_OK(reg(&after));
+    EXPECT_EQ(0x1c, nics_of_key(after));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, after));
+    for (uct_mem_h memh : before) {
+        ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    }
+    EXPECT_EQ(3u, m_ib.num_mems) << "spares";
+}
+
+/* While a region is being registered there, it is deregistered, or all is closed */
+UCS_TEST_F(test_varuna_return, region_ends_meanwhile) {
+    scoped_log_handler slh(hide_warns_logger);
+    std::atomic<bool> is_there(false), goes_on(false);
+    uct_mem_h memh, other;
+
+    ASSERT_UCS_OK(reg(&other));
+    ASSERT_UCS_OK(reg(&memh));
+    m_ib.on_reg = [&]() {
+        if (m_md->nics[0].next != 0) { /* Not the spare */
+            is_there = true;
+            wait_until([&]() { return goes_on.load(); });
+        }
+    };
+    reset(0);
+    wait_until([&]() { return is_there.load(); });
+    EXPECT_FALSE(has(memh, 3)) << "the newest one is first";
+    EXPECT_EQ(m_md->nics[3].spare, uct_varuna_mem_inner(memh, 3));
+    EXPECT_EQ(0x4, nics_of_key(memh));
+    EXPECT_EQ(unsigned(UCT_VARUNA_MAX_LINKS), uct_varuna_return_nic(m_md, 0));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    goes_on = true;
+    wait_ready(0);
+    EXPECT_TRUE(has(other, 3));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, other));
+    EXPECT_EQ(3u, m_ib.num_mems) << "spares";
+}
+
+/* What the NIC cannot register stays on the others */
+UCS_TEST_F(test_varuna_return, region_that_is_refused) {
+    scoped_log_handler slh(hide_warns_logger);
+    uct_mem_h memh;
+
+    ASSERT_UCS_OK(reg(&memh));
+    m_ib.num_regs = 0;
+    m_ib.fail_reg = 2; /* The spare is the first one */
+    reset(0);
+    wait_ready(0);
+    EXPECT_FALSE(has(memh, 3));
+    EXPECT_EQ(0x4, nics_of_key(memh));
+    m_ib.fail_reg = 0;
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* It is reset again and again: each life has a number, while there are some */
+UCS_TEST_F(test_varuna_return, lives) {
+    scoped_log_handler slh(wrap_warns_logger);
+    unsigned nic = 2;
+    uct_mem_h memh;
+
+    ASSERT_UCS_OK(reg(&memh));
+    for (; m_md->num_nics < UCT_VARUNA_MAX_LINKS; nic = m_md->num_nics - 1) {
+        reset(nic);
+        wait_ready(nic);
+        EXPECT_EQ(2u, uct_varuna_md_port(m_md, m_md->num_nics - 1));
+        EXPECT_EQ(0x3 | UCS_BIT(m_md->num_nics - 1), nics_of_key(memh));
+    }
+
+    m_warnings.clear();
+    dead_md = m_md->nics[nic].md;
+    uct_varuna_md_nic_died(m_md, nic, "a test");
+    wait_until([&]() {
+        look(nic);
+        return m_warnings.size() > 1;
+    });
+    look(nic);
+    EXPECT_NE(std::string::npos, m_warnings[1].find("programs that start now use it, this one"));
+    EXPECT_EQ(2u, m_warnings.size()) << "that it died, and that";
+    EXPECT_EQ(unsigned(UCT_VARUNA_MAX_LINKS), m_md->num_nics);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* Atomics of mode extended need the registrations of their slots, which have no other number */
+UCS_TEST_F(test_varuna_return, mode_extended) {
+    scoped_log_handler slh(wrap_warns_logger);
+
+    m_md->atomic_mode = UCT_VARUNA_ATOMIC_EXTENDED;
+    dead_md           = m_md->nics[2].md;
+    uct_varuna_md_nic_died(m_md, 2, "a test");
+    wait_until([&]() {
+        look(2);
+        return m_warnings.size() > 1;
+    });
+    EXPECT_NE(std::string::npos, m_warnings[1].find("programs that start now use it, this one"));
+    EXPECT_EQ(3u, m_md->num_nics);
+}
+
+/* A device that has another kind of ports now is not used, and asked again */
+UCS_TEST_F(test_varuna_return, device_that_is_another_one) {
+    scoped_log_handler slh(hide_warns_logger);
+    unsigned num_mds;
+
+    num_mds                = m_ib.num_open_mds;
+    m_ib.devices[1].has_dc = false;
+    dead_md                = m_md->nics[2].md;
+    uct_varuna_md_nic_died(m_md, 2, "a test");
+    m_ib.num_regs          = 0;
+    wait_until([&]() {
+        look(2);
+        return m_md->returns[2] != NULL;
+    });
+    for (unsigned i = 0; i < 20; ++i) {
+        look(2);
+        usleep(1000);
+    }
+    EXPECT_EQ(0u, m_md->nics[2].next);
+    m_ib.devices[1].has_dc = true;
+    reset(2);
+    EXPECT_EQ(3u, m_md->nics[2].next);
+    wait_ready(2);
+    EXPECT_EQ(num_mds + 1, m_ib.num_open_mds);
+}
