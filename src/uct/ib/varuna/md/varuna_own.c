@@ -23,13 +23,28 @@
 /* Of addresses that are chosen: mlx5 takes any, and an end beyond 2^64 is no good */
 #define UCT_VARUNA_OWN_ADDRESS_BITS  61
 
+/* Whether a NIC was reset, while another one was not: what peers access there is not only ours,
+ * and they may have keys from before. Without another one they have no choice. */
+static int uct_varuna_own_is_second(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned other;
+
+    uct_varuna_md_for_each_inner(md, other) {
+        if (md->nics[nic].has_returned && !md->nics[other].has_returned &&
+            !uct_varuna_md_is_nic_dead(md, other)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 /* Whether a NIC is left out from the beginning */
 static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t deadline)
 {
     uct_varuna_cmds_t *queue = uct_varuna_md_cmds(md, nic);
 
-    /* Peers would access our memory there, for which they may have no key of that number */
-    return md->nics[nic].has_returned ||
+    return uct_varuna_own_is_second(md, nic) ||
            !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
            ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
             uct_varuna_cmds_is_hung(queue));

@@ -76,6 +76,18 @@ protected:
         return ((const uct_varuna_packed_rkey_t*)buffer)->nic_map;
     }
 
+    uint8_t nics_of_own()
+    {
+        uct_varuna_own_t own;
+        uint8_t nic_map;
+
+        EXPECT_UCS_OK(uct_varuna_own_reg(m_md, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ,
+                                         UCS_TIME_INFINITY, &own));
+        nic_map = ((const uct_varuna_packed_rkey_t*)own.key)->nic_map;
+        EXPECT_UCS_OK(uct_varuna_own_dereg(m_md, &own));
+        return nic_map;
+    }
+
     bool has(uct_mem_h memh, unsigned nic)
     {
         return !uct_varuna_md_is_spare(m_md, (uct_varuna_mem_t*)memh, nic);
@@ -193,6 +205,19 @@ UCS_TEST_F(test_varuna_return, lives) {
     EXPECT_EQ(2u, m_warnings.size()) << "that it died, and that";
     EXPECT_EQ(unsigned(UCT_VARUNA_MAX_LINKS), m_md->num_nics);
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* Our own memory that peers access is registered where they have all other keys, if there is
+ * such a NIC */
+UCS_TEST_F(test_varuna_return, own_memory) {
+    scoped_log_handler slh(hide_warns_logger);
+
+    reset(2);
+    wait_ready(2);
+    EXPECT_EQ(0x3, nics_of_own());
+    reset(0);
+    wait_ready(0);
+    EXPECT_EQ(0x38, nics_of_own());
 }
 
 /* Atomics of mode extended need the registrations of their slots, which have no other number */
