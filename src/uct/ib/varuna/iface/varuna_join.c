@@ -93,6 +93,12 @@ static void uct_varuna_join_failed(uct_varuna_tl_iface_t *iface, unsigned former
     }
 }
 
+/* Interfaces that are opened while their port is down have no address yet: wait for it */
+static int uct_varuna_join_is_active(const uct_varuna_md_t *md, unsigned nic)
+{
+    return uct_varuna_mlx5_port_renew(md->nics[nic].md, md->nics[nic].dev_name);
+}
+
 static void uct_varuna_join_step(uct_varuna_tl_iface_t *iface, unsigned former)
 {
     uct_varuna_iface_t *base = &iface->super.super;
@@ -101,8 +107,9 @@ static void uct_varuna_join_step(uct_varuna_tl_iface_t *iface, unsigned former)
     ucs_status_t status;
 
     if (base->links[former].is_former || (nic == base->links[former].nic) ||
-        !uct_varuna_backoff_is_due(&iface->joins[former], now)) {
-        return;
+        !uct_varuna_backoff_is_due(&iface->joins[former], now) ||
+        !uct_varuna_join_is_active(base->md, nic)) {
+        return; /* It is looked at again */
     }
 
     status = uct_varuna_join_open(base, former, nic);
