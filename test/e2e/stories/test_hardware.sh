@@ -172,6 +172,7 @@ test_ordered_level_is_kept() {
     fault packet host=1 link=0 op=write nth=5 silent=1:0
     ask client "run 1 mixed1 0"
     faults_fired
+    await 60 client.log 'control messages to peer .* on mlx5_0:1 fail'
     jobs_stop
     ! grep 'moves back' client.log server.log || fail "a link that has failed changes its level"
     fabric_down
