@@ -81,7 +81,7 @@ protected:
         uct_varuna_own_t own;
         uint8_t nic_map;
 
-        EXPECT_UCS_OK(uct_varuna_own_reg(m_md, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ,
+        EXPECT_UCS_OK(uct_varuna_own_reg(m_md, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ, 0,
                                          UCS_TIME_INFINITY, &own));
         nic_map = ((const uct_varuna_packed_rkey_t*)own.key)->nic_map;
         EXPECT_UCS_OK(uct_varuna_own_dereg(m_md, &own));
