@@ -143,7 +143,12 @@ static void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h e
     uct_varuna_ctl_unlock(resp->ctl);
 
     if (is_reset) {
+        /* It has rested in RESET. Its accounts are settled now, so UCX must not know it when
+         * errors of what was settled are polled */
         uct_varuna_tl_end_reset(ep, kind);
+        uct_varuna_tl_stop(ep, kind);
+        uct_varuna_lane_ep_destroy(resp->iface, ep, kind);
+        return;
     }
 
     /* Its last completions come first: UCX does not expect any of a QP that it does
@@ -152,12 +157,34 @@ static void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h e
     uct_varuna_grave_bury(resp->iface, ep, kind, NULL, NULL);
 }
 
+/* Whether the main thread may destroy it now: if it is in RESET, it has rested here
+ * (varuna_rest.h), unless there are too many, and UCX can destroy it. Lock held. */
+static int uct_varuna_spare_is_due(uct_varuna_responder_t *resp,
+                                   const uct_varuna_old_ep_t *old, ucs_time_t now,
+                                   unsigned num_old)
+{
+    int has_rested = (now - old->since) >= resp->iface->config.packet_lifetime;
+
+    if (!old->is_reset) {
+        return 1;
+    } else if (!has_rested && (num_old <= UCT_VARUNA_REST_MAX)) {
+        return 0;
+    } else if (!uct_varuna_spare_is_last_wqe(resp, old->inner, 0) &&
+               ((now - old->since) <= ucs_time_from_sec(UCT_VARUNA_SPARE_LAST_WQE))) {
+        return 0;
+    }
+
+    resp->iface->rest.num_early += !has_rested;
+    return 1;
+}
+
 /* Destroy what the async context has dropped. */
 static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
 {
     ucs_time_t now = ucs_get_time();
     uct_varuna_old_ep_t *old, *tmp;
     ucs_list_link_t list;
+    unsigned num_old;
 
     if (is_last) {
         uct_varuna_ctl_lock(resp->ctl);
@@ -166,12 +193,12 @@ static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
     }
 
     ucs_list_head_init(&list);
+    num_old = ucs_list_length(&resp->spares.old);
     ucs_list_for_each_safe(old, tmp, &resp->spares.old, list) {
-        if (is_last || !old->is_reset ||
-            uct_varuna_spare_is_last_wqe(resp, old->inner, 0) ||
-            ((now - old->since) > ucs_time_from_sec(UCT_VARUNA_SPARE_LAST_WQE))) {
+        if (is_last || uct_varuna_spare_is_due(resp, old, now, num_old)) {
             ucs_list_del(&old->list);
             ucs_list_add_tail(&list, &old->list);
+            --num_old;
         }
     }
     uct_varuna_ctl_unlock(resp->ctl);
