@@ -15,6 +15,7 @@
 
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <ucs/debug/log.h>
+#include <ucs/arch/atomic.h>
 #include <ucs/async/async.h>
 #include <ucs/async/async_int.h>
 #include <ucs/time/time.h>
@@ -119,6 +120,9 @@ ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h tl_ep)
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
     ucs_status_t status;
 
+    /* UCX answers no demand for credits on an endpoint that has failed: nothing may be posted
+     * in RESET when messages of before are polled */
+    ucs_atomic_or8(&ep->super.flags, UCT_RC_EP_FLAG_ERR_HANDLER_INVOKED);
     status = uct_varuna_mlx5_modify(tl_ep, IBV_QPS_RESET);
     if (status == UCS_OK) {
         uct_varuna_mlx5_clear_doorbell(&ep->tx.wq);

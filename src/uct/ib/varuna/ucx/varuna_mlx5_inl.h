@@ -15,6 +15,17 @@
 extern __typeof__(uct_ib_mlx5_iface_get_res_domain) uct_ib_mlx5_iface_get_res_domain
         __attribute__((weak));
 
+/* A build of UCX with logging (its configure's default) prints each packet at level data, by
+ * functions of its modules, which cannot be linked: what is posted here is not printed */
+#include <uct/ib/mlx5/ib_mlx5_log.h>
+#undef uct_ib_mlx5_log_tx
+#undef uct_ib_mlx5_log_rx
+#undef uct_ib_mlx5_log_cqe
+#define uct_ib_mlx5_log_tx(_iface, _wqe, _qstart, _qend, _max_sge, _log_sge, _dump_cb) \
+    ((void)(_log_sge))
+#define uct_ib_mlx5_log_rx(_iface, _cqe, _data, _dump_cb) ((void)(_cqe))
+#define uct_ib_mlx5_log_cqe(_cqe)                         ((void)(_cqe))
+
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
 #  include <uct/ib/mlx5/rc/rc_mlx5.inl>
 #else
