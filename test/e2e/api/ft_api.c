@@ -350,6 +350,9 @@ static void ft_threads(const char *link)
     ft_link = link;
     ft_user_open(&user);
     ft_user_put(&user);
+    /* Once for certain: the threads may undo each other's calls before they are seen */
+    ft_expect(ft_api.link_set(link, RC_VARUNA_LINK_DOWN), 0, "marking");
+    ft_user_until(&user, link, "state=down down_by=admin");
     if (pthread_create(&threads[0], NULL, ft_call_links, &ended) ||
         pthread_create(&threads[1], NULL, ft_call_failover, &ended)) {
         ft_die("pthread_create");
