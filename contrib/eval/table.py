@@ -170,7 +170,7 @@ REPEATING = RECOVERING + ['rc_varuna 8 DCI']
 ONE = ', one completion'
 SIXTEENTH_WHY = 'The baselines do not repeat the puts before the last completion either.'
 SHARED_WHY = ('16 endpoints share 8 DC initiators until RC is rebuilt, and take turns after '
-              '32 puts; the baseline repeats on connections that are kept ready.')
+              '16 puts; the baseline repeats on connections that are kept ready.')
 THROUGH_WHY = ('The scale: detection takes as long as the NIC retries, which is not '
                'scaled, and recovery takes round trips of 1 ms.')
 

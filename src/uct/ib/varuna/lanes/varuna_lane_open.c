@@ -17,7 +17,6 @@
 
 #include <ucs/arch/atomic.h>
 #include <ucs/sys/string.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <ucs/debug/log.h>
@@ -147,22 +146,6 @@ static ucs_status_t uct_varuna_lanes_check_policy(uct_iface_config_t *config)
     return UCS_OK;
 }
 
-/* UCX's quota counts work requests: a put and its log entry are two. A quota costs a round
- * trip each time, as the initiator changes hands only when all is acknowledged. */
-static ucs_status_t uct_varuna_lanes_override_quota(uct_iface_config_t *config)
-{
-    char value[32];
-    unsigned quota;
-
-    if ((uct_config_get(config, "DC_QUOTA", value, sizeof(value)) != UCS_OK) ||
-        (sscanf(value, "%u", &quota) != 1) || (quota > (UINT_MAX / 2))) {
-        return UCS_OK;
-    }
-
-    ucs_snprintf_safe(value, sizeof(value), "%u", quota * 2);
-    return uct_config_modify(config, "DC_QUOTA", value);
-}
-
 static ucs_status_t uct_varuna_lanes_override_dc(const uct_varuna_iface_t *iface,
                                                  uct_iface_config_t *config)
 {
@@ -170,11 +153,6 @@ static ucs_status_t uct_varuna_lanes_override_dc(const uct_varuna_iface_t *iface
     char value[32];
 
     status = uct_varuna_lanes_check_policy(config);
-    if (status != UCS_OK) {
-        return status;
-    }
-
-    status = uct_varuna_lanes_override_quota(config);
     if (status != UCS_OK) {
         return status;
     }

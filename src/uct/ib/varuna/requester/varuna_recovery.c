@@ -27,9 +27,11 @@
 #include "varuna_stat.h"
 
 #include <uct/api/v2/uct_v2.h>
+#include <limits.h>
 
-/* Requests that a step posts on DC: all endpoints ask for an initiator before one has posted
- * all that it has. */
+/* Requests that an endpoint has on DC at a time if not all of them can have an initiator. With
+ * their log entries they are UCX's quota. Those that come first would take the initiators for
+ * all they have, as UCX looks at the quota only when others wait. */
 #define UCT_VARUNA_DC_TURN 16
 
 void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
@@ -114,10 +116,19 @@ int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
+static int uct_varuna_ep_takes_turns(const uct_varuna_ep_t *ep)
+{
+    return (ep->lane.kind == UCT_VARUNA_LANE_DC) &&
+           (ucs_ptr_array_get_elem_count(&uct_varuna_ep_requester(ep)->eps) >
+            uct_varuna_ep_iface(ep)->config.dc_num_dci);
+}
+
 /* Post in order what is not on the lane, with its fences. */
 static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
 {
     uct_varuna_ep_state_t state = ep->hot.state;
+    unsigned turn               = uct_varuna_ep_takes_turns(ep) ? UCT_VARUNA_DC_TURN :
+                                  UINT_MAX;
     unsigned reads              = 0;
     unsigned posted             = 0;
     uct_varuna_req_t *req;
@@ -144,6 +155,7 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
         reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
         if ((req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
                            UCT_VARUNA_REQ_FLAG_DONE))) {
+            posted += !(req->flags & UCT_VARUNA_REQ_FLAG_DONE);
             continue;
         }
 
@@ -151,9 +163,7 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
             return UCS_ERR_NO_RESOURCE;
         }
 
-        if ((ep->hot.state != state) ||
-            ((ep->lane.kind == UCT_VARUNA_LANE_DC) &&
-             (++posted > UCT_VARUNA_DC_TURN))) {
+        if ((ep->hot.state != state) || (posted++ >= turn)) {
             return UCS_ERR_NO_RESOURCE;
         }
 
