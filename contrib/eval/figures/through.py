@@ -82,15 +82,14 @@ def shares(outcome, at, seconds):
 
 
 def first(outcome, at):
-    """ms until the failure was detected, and from then to the first completion after an
-    endpoint had switched; None if none has because of this fault. One that began before it
-    has another cause."""
+    """ms until the failure was detected, and from then to the first completion, but for those
+    of the same ms, which had come before; None if no endpoint has switched because of this
+    fault. A switch that began before it has another cause."""
     switches = [switch for switch in outcome.switches if switch['end'] - switch['ns'] >= at]
     if not switches:
         return None
     detected = min(switch['end'] - switch['ns'] for switch in switches)
-    switched = min(switch['end'] for switch in switches)
-    after = [ms for ms in outcome.bins if outcome.ready + (ms + 0.5) * 1e6 > switched]
+    after = [ms for ms in outcome.bins if outcome.ready + (ms - 0.5) * 1e6 > detected]
     completed = outcome.ready + (min(after) + 0.5) * 1e6
     return (detected - at) / 1e6, max(0, (completed - detected) / 1e6)
 
