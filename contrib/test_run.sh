@@ -119,7 +119,9 @@ run_suite() {
     name=$(suite_name "$1")
     say "$name"
     rm -f "$logs/$name".second.log*
-    run_logged "$1" "$logs/$name.log"
+    # In a shell of its own, whose children are this suite's only: those of this shell
+    # include another shell that has ended meanwhile
+    (run_logged "$1" "$logs/$name.log")
 }
 
 # look_again PATH: runs the failed tests of a suite once more, unless they are certain.
