@@ -78,7 +78,7 @@ static inline size_t fuzz_msg_atomics(uint8_t *body, fuzz_msg_next_t next, void 
     return sizeof(*req) + (req->count * sizeof(*ops));
 }
 
-static inline void fuzz_msg_word(uct_varuna_ctl_proxy_req_t *req)
+static inline void fuzz_msg_word(uct_varuna_ctl_home_req_t *req)
 {
     req->width = (req->width < 8) ? 4 : 8;
     req->addr -= req->addr % req->width;
@@ -138,8 +138,8 @@ static inline int fuzz_msg_make(unsigned type, fuzz_msg_next_t next, void *arg,
             *length_p = fuzz_msg_atomics(body, next, arg);
         } else if (type == UCT_VARUNA_CTL_OPEN_REP) {
             *length_p = fuzz_msg_opened(body, next, arg);
-        } else if (type == UCT_VARUNA_CTL_PROXY_REQ) {
-            fuzz_msg_word((uct_varuna_ctl_proxy_req_t*)body);
+        } else if (type == UCT_VARUNA_CTL_HOME_REQ) {
+            fuzz_msg_word((uct_varuna_ctl_home_req_t*)body);
         }
 
         if ((*length_p <= FUZZ_MSG_MAX_BODY) &&

@@ -289,8 +289,8 @@ test_object_without_source() {
 # The responder is below the atomics of the requester, but apart
 test_folders_that_are_apart() {
     cp -r "$top/src/uct/ib/varuna" src
-    echo '#include <uct/ib/varuna/responder/proxy/varuna_home.h>' >>src/requester/amo/varuna_amo.c
-    fails 1 'wrong: requester/amo/varuna_amo uses responder/proxy/varuna_home, and they are' \
+    echo '#include <uct/ib/varuna/responder/amo/varuna_home_name.h>' >>src/requester/amo/varuna_amo.c
+    fails 1 'wrong: requester/amo/varuna_amo uses responder/amo/varuna_home_name, and' \
         judge "$top/test/meta/layers/varuna" src "$RCV_BUILD/src/uct/ib/varuna"
 }
 

@@ -64,7 +64,7 @@ test_slots_run_out() {
     bench many extended 100
 }
 
-# 280 endpoints, and slots for 255 of them: the others use the proxy
+# 280 endpoints, and slots for 255 of them: the others are requests
 test_endpoints_without_slots() {
     local i
     job=ft_atom_job
@@ -76,7 +76,7 @@ test_endpoints_without_slots() {
     [ "$answer" = "ft: ok $(printf %x $((280 * 3)))" ] || fail "$answer"
     jobs_stop
     fabric_down
-    i=$(grep -c 'gets no slots: its atomics use the proxy' server.log || true)
+    i=$(grep -c 'gets no slots: its atomics are requests' server.log || true)
     [ "$i" -ge 20 ] || fail "$i endpoints had no slots"
 }
 

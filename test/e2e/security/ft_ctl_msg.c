@@ -136,7 +136,7 @@ size_t ft_ctl_pack_rkey(const ft_ctl_t *ctl, const uct_mem_h *memhs, void *buffe
     rkey->version     = UCT_VARUNA_WIRE_VERSION;
     rkey->num_keys    = ctl->num_links;
     rkey->nic_map     = UCS_MASK(ctl->num_links);
-    rkey->atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+    rkey->atomic_mode = UCT_VARUNA_ATOMIC_CPU;
     for (i = 0; i < ctl->num_links; ++i) {
         uct            = &ctl->links[i].uct;
         rkey->key_size = uct->md_attr.rkey_packed_size;
@@ -175,7 +175,7 @@ void ft_ctl_open_rep(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned li
         .log_count   = UCT_VARUNA_LOG_COUNT,
         .rkey_len    = ft_ctl_pack_rkey(ctl, memhs, rkey),
         .addr_len    = ft_ctl_pack_address(ctl, addr),
-        .atomic_mode = UCT_VARUNA_ATOMIC_PROXY
+        .atomic_mode = UCT_VARUNA_ATOMIC_CPU
     };
 
     ft_ctl_reply(ctl, peer, link, req, UCT_VARUNA_CTL_OPEN_REP, &body,

@@ -87,8 +87,8 @@ static void ft_atomic(ft_client_t *client, const char *name,
     ft_tell(name, status == UCS_OK);
 }
 
-/* The proxy must refuse a key that was never given away. */
-static void ft_check_proxy(ft_client_t *client)
+/* The home NIC must refuse a key that was never given away. */
+static void ft_check_home(ft_client_t *client)
 {
     uct_varuna_ep_t *ep = ft_open(client);
     ft_place_t place    = {
@@ -325,7 +325,7 @@ const ft_check_t ft_checks[] = {
     {"rings", ft_check_rings},
     {"reuse", ft_check_reuse},
     {"reuse_place", ft_check_reuse_place},
-    {"proxy", ft_check_proxy},
+    {"home", ft_check_home},
     {"slots", ft_check_slots},
     {"slots_reuse", ft_check_slots_reuse},
     {"worker", ft_check_worker},

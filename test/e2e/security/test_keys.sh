@@ -100,8 +100,8 @@ test_slots_of_the_next() {
 
 # The target refuses and logs an atomic of its CPU at an address that the key's token
 # does not cover, or with a token that was never given away, and continues
-test_proxy_keeps_to_what_was_given() {
-    access proxy
+test_home_keeps_to_what_was_given() {
+    access home
     says "atomic, given key: done" \
         "atomic, guessed key: refused" \
         "atomic, wrong token: refused"

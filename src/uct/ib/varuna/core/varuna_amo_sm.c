@@ -583,7 +583,7 @@ void uct_varuna_amo_kept_add(uct_varuna_amo_kept_t *kept,
 
 const uct_varuna_atomic_mode_info_t uct_varuna_atomic_modes[] = {
     [UCT_VARUNA_ATOMIC_NATIVE]   = {.by_cpu = 0, .has_slots = 0},
-    [UCT_VARUNA_ATOMIC_PROXY]    = {.by_cpu = 1, .has_slots = 0},
+    [UCT_VARUNA_ATOMIC_CPU]      = {.by_cpu = 1, .has_slots = 0},
     [UCT_VARUNA_ATOMIC_REREAD]   = {.by_cpu = 0, .has_slots = 0},
     [UCT_VARUNA_ATOMIC_EXTENDED] = {.by_cpu = 0, .has_slots = 1}
 };

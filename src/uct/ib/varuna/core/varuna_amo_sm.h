@@ -3,7 +3,7 @@
  *
  * The protocol of one atomic with extended status, as a state machine without any I/O:
  * it names the next access to remote memory, and gets the result (docs/ATOMICS.md has
- * the rules). The driver (varuna_amo.c) executes the accesses on a lane or by proxy;
+ * the rules). The driver (varuna_amo.c) executes the accesses on a lane or by request;
  * the tests do so in a simulated memory, in random orders.
  *
  *   READ ----> OCCUPY ---------------------> CONFIRM -> (ADVANCE) -> FINISHED
@@ -54,7 +54,7 @@ typedef enum {
     UCT_VARUNA_AMO_ACT_CAS_MARK, /* Mark of the slot -> old value */
     UCT_VARUNA_AMO_ACT_OCCUPY,   /* Body to the slot, then CAS at addr, on one
                                     lane -> old value of the CAS */
-    UCT_VARUNA_AMO_ACT_EXECUTE,  /* Proxy only: the whole operation; its opcode
+    UCT_VARUNA_AMO_ACT_EXECUTE,  /* By request only: the whole operation; its opcode
                                     is in slot -> old value */
     UCT_VARUNA_AMO_ACT_CONFIRM   /* CAS at addr, then CAS_MARK of our slot from
                                     mark_from to mark_to, on one lane -> old

@@ -78,7 +78,7 @@ typedef enum {
  * is part of packed keys and of OPEN_REP. */
 typedef enum {
     UCT_VARUNA_ATOMIC_NATIVE,    /* As the inner transport does */
-    UCT_VARUNA_ATOMIC_PROXY,     /* By the responder's CPU on request */
+    UCT_VARUNA_ATOMIC_CPU,       /* By the responder's CPU on request */
     UCT_VARUNA_ATOMIC_REREAD,    /* Native; a lost CAS is judged by its target */
     UCT_VARUNA_ATOMIC_EXTENDED,  /* Two stages, with extended status */
     UCT_VARUNA_ATOMIC_LAST

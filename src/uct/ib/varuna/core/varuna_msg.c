@@ -76,9 +76,9 @@ static int uct_varuna_check_word(uint64_t addr, unsigned width)
     return ((width == 4) || (width == 8)) && !(addr % width);
 }
 
-static int uct_varuna_check_proxy_req(const void *fixed, uct_varuna_reader_t *rest)
+static int uct_varuna_check_home_req(const void *fixed, uct_varuna_reader_t *rest)
 {
-    const uct_varuna_ctl_proxy_req_t *req = fixed;
+    const uct_varuna_ctl_home_req_t *req = fixed;
 
     return uct_varuna_check_word(req->addr, req->width);
 }
@@ -257,22 +257,22 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[] = {
     },
     {.type = 15}, /* Of an older version */
     {
-        .type   = UCT_VARUNA_CTL_PROXY_REQ,
-        .name   = "PROXY_REQ",
-        .size   = sizeof(uct_varuna_ctl_proxy_req_t),
+        .type   = UCT_VARUNA_CTL_HOME_REQ,
+        .name   = "HOME_REQ",
+        .size   = sizeof(uct_varuna_ctl_home_req_t),
         .flags  = UCT_VARUNA_MSG_FLAG_FROM | UCT_VARUNA_MSG_FLAG_FREQUENT,
-        .answer = UCT_VARUNA_CTL_PROXY_REP,
+        .answer = UCT_VARUNA_CTL_HOME_REP,
         .fields = {
-            UCT_VARUNA_MSG_FIELD(proxy_req, seq, 0, 1, UINT64_MAX),
-            UCT_VARUNA_MSG_FIELD(proxy_req, width, 0, 4, 8),
-            UCT_VARUNA_MSG_FIELD(proxy_req, slot, 0, 0, UCT_VARUNA_SLOTS_MAX - 1)
+            UCT_VARUNA_MSG_FIELD(home_req, seq, 0, 1, UINT64_MAX),
+            UCT_VARUNA_MSG_FIELD(home_req, width, 0, 4, 8),
+            UCT_VARUNA_MSG_FIELD(home_req, slot, 0, 0, UCT_VARUNA_SLOTS_MAX - 1)
         },
-        .check  = uct_varuna_check_proxy_req
+        .check  = uct_varuna_check_home_req
     },
     {
-        .type   = UCT_VARUNA_CTL_PROXY_REP,
-        .name   = "PROXY_REP",
-        .size   = sizeof(uct_varuna_ctl_proxy_rep_t),
+        .type   = UCT_VARUNA_CTL_HOME_REP,
+        .name   = "HOME_REP",
+        .size   = sizeof(uct_varuna_ctl_home_rep_t),
         .flags  = UCT_VARUNA_MSG_FLAG_ANSWER | UCT_VARUNA_MSG_FLAG_FREQUENT
     },
     {

@@ -140,8 +140,8 @@ typedef enum {
     UCT_VARUNA_CTL_CLOSE_REP   = 12, /* The vQP is not there any more        */
     UCT_VARUNA_CTL_LINKS_REQ   = 13, /* What is your address now?            */
     UCT_VARUNA_CTL_LINKS_REP   = 14,
-    UCT_VARUNA_CTL_PROXY_REQ   = 16, /* One access of an atomic, for the home NIC */
-    UCT_VARUNA_CTL_PROXY_REP   = 17,
+    UCT_VARUNA_CTL_HOME_REQ   = 16, /* One access of an atomic, for the home NIC */
+    UCT_VARUNA_CTL_HOME_REP   = 17,
     UCT_VARUNA_CTL_ATOMIC_REQ  = 18, /* Atomics for the target's CPU             */
     UCT_VARUNA_CTL_ATOMIC_REP  = 19,
     UCT_VARUNA_CTL_LAST
@@ -191,7 +191,7 @@ typedef struct uct_varuna_ctl_open_req {
     uint16_t                   reserved;
 } UCS_S_PACKED uct_varuna_ctl_open_req_t;
 
-/* The responder's home NIC, while it has none: ask the proxy. */
+/* The responder's home NIC, while it has none: ask by HOME_REQ. */
 #define UCT_VARUNA_HOME_NONE         UINT8_MAX
 
 /* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
@@ -305,9 +305,9 @@ typedef struct uct_varuna_ctl_pong {
                                               progress */
 } UCS_S_PACKED uct_varuna_ctl_pong_t;
 
-/* PROXY_REQ: the access is uct_varuna_amo_act_t. Repeated with the same number
+/* HOME_REQ: the access is uct_varuna_amo_act_t. Repeated with the same number
  * until it is answered; the numbers of one vQP go up, one at a time. */
-typedef struct uct_varuna_ctl_proxy_req {
+typedef struct uct_varuna_ctl_home_req {
     uint64_t                   seq;
     uint64_t                   addr;
     uint64_t                   rkeys[UCT_VARUNA_MAX_LINKS]; /* Inner keys by NIC:
@@ -320,16 +320,16 @@ typedef struct uct_varuna_ctl_proxy_req {
     uint8_t                    type;       /* uct_varuna_amo_act_type_t */
     uint8_t                    width;      /* 4 or 8 */
     uint16_t                   reserved;
-} UCS_S_PACKED uct_varuna_ctl_proxy_req_t;
+} UCS_S_PACKED uct_varuna_ctl_home_req_t;
 
-typedef struct uct_varuna_ctl_proxy_rep {
+typedef struct uct_varuna_ctl_home_rep {
     uint64_t                   seq;
     uint64_t                   value;      /* What the access gave */
     uint32_t                   home_epoch; /* As in OPEN_REP */
     int16_t                    status;     /* ucs_status_t */
     uint8_t                    home_nic;
     uint8_t                    reserved;
-} UCS_S_PACKED uct_varuna_ctl_proxy_rep_t;
+} UCS_S_PACKED uct_varuna_ctl_home_rep_t;
 
 /* ATOMIC_REQ: atomics with consecutive numbers, from 1 for each opening of the target,
  * which executes them in order and keeps their results until they are acknowledged.
@@ -380,7 +380,7 @@ typedef struct uct_varuna_packed_rkey {
     uint8_t                    atomic_mode;/* Of the responder */
     uint8_t                    reserved;   /* Zero */
     uint64_t                   token;      /* Names the region to the responder's
-                                              proxy; only owners of the key know it.
+                                              CPU; only owners of the key know it.
                                               0: no atomics by the CPU */
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;

@@ -19,7 +19,7 @@
 
 const char *uct_varuna_atomic_mode_names[] = {
     [UCT_VARUNA_ATOMIC_NATIVE]   = "native",
-    [UCT_VARUNA_ATOMIC_PROXY]    = "proxy",
+    [UCT_VARUNA_ATOMIC_CPU]      = "proxy",
     [UCT_VARUNA_ATOMIC_REREAD]   = "reread",
     [UCT_VARUNA_ATOMIC_EXTENDED] = "extended",
     [UCT_VARUNA_ATOMIC_LAST]     = NULL

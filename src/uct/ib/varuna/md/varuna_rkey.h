@@ -19,7 +19,7 @@ extern const char *uct_varuna_atomic_mode_names[];
 struct uct_varuna_rkey {
     unsigned                   num_keys;   /* Highest NIC index + 1 */
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
-    uint64_t                   token;     /* Of the region, for its proxy */
+    uint64_t                   token;     /* Of the region, for the CPU */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner';
                                                               UCT_INVALID_RKEY: none.

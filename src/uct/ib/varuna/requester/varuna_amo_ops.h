@@ -115,10 +115,10 @@ typedef struct uct_varuna_ep_amo {
     uint8_t                    holding;    /* New ones wait for each other */
     uint8_t                    num_sent;   /* Not answered yet */
     uint32_t                   home_epoch;
-    /* Mode extended: the access which is with the peer's proxy; one at a time */
-    uct_varuna_amo_t           *proxied;
-    uint64_t                   proxy_seq;  /* Newest number given */
-    uct_varuna_retry_t         retry;      /* Of what is with the proxy */
+    /* Mode extended: the access which is with the peer's home NIC; one at a time */
+    uct_varuna_amo_t           *at_home;
+    uint64_t                   seq;        /* Newest number given */
+    uct_varuna_retry_t         retry;      /* Of what is with the peer */
     uint32_t                   retry_epoch; /* Of the lane, when it was asked */
     struct {                               /* Counts of posted requests: */
         uint64_t               flushed;    /* those after a flush or a fence, */

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Drives the proxy of atomics, and moves the home NIC when it fails: what the targets'
+ * Drives what the home NIC executes, and moves the home NIC when it fails: what the targets'
  * connections have to do with it.
  */
 #ifndef UCT_VARUNA_HOME_MOVE_H_

@@ -10,7 +10,7 @@
  *   FENCE_REQ (varuna_fence.c)              (varuna_responder_open.c)
  *                                         watches gaps (varuna_fence.c)
  *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_spare.c)
- *   ATOMIC_REQ, PROXY_REQ                 registers log rings (varuna_target_log.c)
+ *   ATOMIC_REQ, HOME_REQ                 registers log rings (varuna_target_log.c)
  *     (varuna_target.c)
  *
  * Protected by the async lock, unless a field says otherwise.
@@ -26,8 +26,8 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
-#include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
-#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 
 /* Targets: chunks of 256, since one chunk's logs are 272 KB. */
 #define UCT_VARUNA_TARGET_CHUNK_BITS 8
@@ -91,7 +91,7 @@ struct uct_varuna_target {
         uct_varuna_ctl_hdr_t   hdr;
         uct_varuna_ctl_fence_req_t req;
     } asked;
-    uct_varuna_client_t        client;    /* Mode extended: of the proxy */
+    uct_varuna_home_client_t   home;      /* Mode extended */
     uct_varuna_cpu_client_t    cpu;       /* Mode proxy */
     uint8_t                    is_used;   /* Its requester knows of it */
     uct_varuna_retry_t         reminder;  /* OPEN_REP without a request */
@@ -196,7 +196,7 @@ struct uct_varuna_responder {
     size_t                     peer_part;  /* uct_varuna_responder_peer_t, of peers */
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
-    uct_varuna_proxy_t         *proxy;
+    uct_varuna_home_t          *home;
     unsigned                   no_last_wqe; /* Links whose NIC does not raise that event.
                                               Owner: varuna_fence.c */
     struct {                               /* Active messages. Main thread. Owner:

@@ -22,7 +22,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/responder/proxy/varuna_proxy.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -96,14 +96,14 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
         goto err_free;
     }
 
-    status = uct_varuna_proxy_create(ctl, &resp->proxy);
+    status = uct_varuna_home_create(ctl, &resp->home);
     if (status != UCS_OK) {
         goto err_cleanup_targets;
     }
 
     status = uct_varuna_spares_init(resp);
     if (status != UCS_OK) {
-        goto err_destroy_proxy;
+        goto err_destroy_home;
     }
 
     uct_varuna_connect_init(resp);
@@ -115,8 +115,8 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
     *resp_p = resp;
     return UCS_OK;
 
-err_destroy_proxy:
-    uct_varuna_proxy_destroy(resp->proxy);
+err_destroy_home:
+    uct_varuna_home_destroy(resp->home);
 err_cleanup_targets:
     uct_varuna_targets_cleanup(resp);
 err_free:
@@ -130,7 +130,7 @@ void uct_varuna_responder_destroy(uct_varuna_responder_t *resp)
     uct_varuna_spares_cleanup(resp);
     uct_varuna_orphans_cleanup(resp);
     uct_varuna_targets_cleanup(resp);
-    uct_varuna_proxy_destroy(resp->proxy);
+    uct_varuna_home_destroy(resp->home);
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_free(resp);
 }
@@ -396,7 +396,7 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
      * what it has left is swept, and its slots serve others */
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_proxy_close_client(resp->proxy, &target->client);
+    uct_varuna_home_close_client(resp->home, &target->home);
     uct_varuna_cpu_client_cleanup(&target->cpu); /* Nobody asks for results any more */
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_list_add_tail(&resp->targets.orphans, &target->list);

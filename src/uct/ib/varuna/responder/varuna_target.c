@@ -30,7 +30,7 @@
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>
@@ -98,7 +98,7 @@ static void uct_varuna_target_init(uct_varuna_responder_t *resp,
     target->peer     = peer;
     target->logs     = uct_varuna_target_log(resp, target->id);
     target->next_seq = uct_varuna_am_seq_first(target->opening);
-    uct_varuna_client_init(&target->client, peer);
+    uct_varuna_home_client_init(&target->home, peer);
     uct_varuna_cpu_client_init(&target->cpu, peer);
     uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
                          &resp->received.num_held);
@@ -217,8 +217,8 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                                                         body + length,
                                                         sizeof(body) - length);
     length        += rep->addr_len;
-    length        += uct_varuna_proxy_fill_open(resp->proxy, &target->client, rep,
-                                                body + length);
+    length        += uct_varuna_home_fill_open(resp->home, &target->home, rep,
+                                               body + length);
 
     whose         = *hdr;
     whose.opening = target->opening;
@@ -409,7 +409,7 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
     uct_varuna_target_disconnect(resp, target);
 
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_proxy_close_client(resp->proxy, &target->client);
+    uct_varuna_home_close_client(resp->home, &target->home);
     uct_varuna_cpu_client_cleanup(&target->cpu);
     uct_varuna_target_id_put(resp, target->id);
     uct_varuna_peer_put(resp->ctl, target->peer);
@@ -496,7 +496,7 @@ static void uct_varuna_atomic_req_by_cpu(void *arg, unsigned link,
     unsigned from;
 
     if ((target != NULL) &&
-        uct_varuna_detour_is_over(resp->proxy, &target->cpu, link, hdr, body, &from)) {
+        uct_varuna_detour_is_over(resp->home, &target->cpu, link, hdr, body, &from)) {
         uct_varuna_cpu_request(resp->ctl, &target->cpu, from, hdr, body);
     }
 }
@@ -509,7 +509,7 @@ static void uct_varuna_atomic_req_by_nic(void *arg, unsigned link,
     uct_varuna_target_t *target  = uct_varuna_atomic_req_target(resp, link, hdr);
 
     if (target != NULL) {
-        uct_varuna_proxy_request(resp->proxy, &target->client, link, hdr, body);
+        uct_varuna_home_request(resp->home, &target->home, link, hdr, body);
     }
 }
 
@@ -519,7 +519,7 @@ static void uct_varuna_atomic_req_port_changed(void *arg, unsigned link,
 {
     uct_varuna_responder_t *resp = arg;
 
-    uct_varuna_detour_port_changed(resp->proxy);
+    uct_varuna_detour_port_changed(resp->home);
 }
 
 void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp)
@@ -533,12 +533,12 @@ void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp)
     static const uct_varuna_bus_reg_t by_nic[] = {
         {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC,
          uct_varuna_atomic_req_by_cpu},
-        {UCT_VARUNA_CTL_PROXY_REQ,    UCT_VARUNA_BUS_ASYNC,
+        {UCT_VARUNA_CTL_HOME_REQ,     UCT_VARUNA_BUS_ASYNC,
          uct_varuna_atomic_req_by_nic}
     };
 
-    /* Without slots nobody handles PROXY_REQ, and with them varuna_home_move.c has the ports */
-    if (uct_varuna_proxy_has_slots(resp->proxy)) {
+    /* Without slots nobody handles HOME_REQ, and with them varuna_home_move.c has the ports */
+    if (uct_varuna_home_has_slots(resp->home)) {
         uct_varuna_bus_register(&resp->ctl->bus, by_nic, ucs_static_array_size(by_nic), resp);
     } else {
         uct_varuna_bus_register(&resp->ctl->bus, by_cpu, ucs_static_array_size(by_cpu), resp);

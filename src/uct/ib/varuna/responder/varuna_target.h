@@ -40,7 +40,7 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
 /* The rows of the bus for atomics that peers ask for: whole ones, which the CPU executes
  * (mode proxy), and single accesses, which the home NIC executes (mode extended). */
 
-/** Register them. The proxy is open. */
+/** Register them. resp->home is open. */
 void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp);
 
 #endif

@@ -10,7 +10,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
-#include <uct/ib/varuna/responder/proxy/varuna_arena.h>
+#include <uct/ib/varuna/responder/extended/varuna_arena.h>
 #include <uct/ib/varuna/rc_varuna.h>
 #include <ucs/sys/sys.h>
 }
@@ -38,7 +38,7 @@ protected:
         uint32_t            slot;
         uint64_t            gen;
         bool                is_busy;
-        bool                is_plain;  /* By proxy: exactly once, no slot */
+        bool                is_plain;  /* By request: exactly once, no slot */
         int                 body_left; /* Parts of an OCCUPY, CONFIRM */
         int                 phase;
         unsigned            adds_before; /* Of a GET: executed ADDs */

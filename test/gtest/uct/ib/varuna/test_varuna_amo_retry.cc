@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * How long the peer's proxy is asked for the result of an atomic.
+ * How long the peer is asked for the result of an atomic.
  */
 #include "test_varuna_recovery.h"
 

@@ -323,8 +323,8 @@ UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_in_vain) {
     EXPECT_EQ(100u, m_target);
 }
 
-/* The proxy executes it, with the value of the UID. */
-UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_by_proxy) {
+/* The home NIC executes it, with the value of the UID. */
+UCS_TEST_F(test_varuna_amo_steps, uid_is_compared_at_home) {
     sm_t owner, user;
     uint64_t uid;
 

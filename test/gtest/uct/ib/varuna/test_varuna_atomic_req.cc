@@ -22,7 +22,7 @@ protected:
     virtual void init()
     {
         fake_target_test::init();
-        md()->atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+        md()->atomic_mode = UCT_VARUNA_ATOMIC_CPU;
         pthread_mutex_init(&md()->lock, NULL);
         m_word         = 0;
         m_mem.address  = &m_word;

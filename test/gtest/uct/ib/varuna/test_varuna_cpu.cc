@@ -7,8 +7,8 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
-#include <uct/ib/varuna/responder/proxy/varuna_fault.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
+#include <uct/ib/varuna/responder/cpu/varuna_fault.h>
 }
 
 #include <dlfcn.h>

@@ -72,9 +72,9 @@ protected:
         uct_varuna_ctl_unlock(host->ctl());
     }
 
-    uct_varuna_proxy_t *proxy()
+    uct_varuna_home_t *part()
     {
-        return host->responder()->proxy;
+        return host->responder()->home;
     }
 
     /* The home NIC, or HOME_NONE */
@@ -82,7 +82,7 @@ protected:
     {
         uct_varuna_home_name_t name;
 
-        uct_varuna_home_get(&name);
+        uct_varuna_home_name_get(&name);
         return name.nic;
     }
 
@@ -90,7 +90,7 @@ protected:
     {
         uct_varuna_home_name_t name;
 
-        uct_varuna_home_get(&name);
+        uct_varuna_home_name_get(&name);
         return name.epoch;
     }
 
@@ -103,7 +103,7 @@ protected:
     /* Ask for an access to the mark of a slot */
     void send_access(uint64_t opening, uint64_t seq)
     {
-        uct_varuna_ctl_proxy_req_t req = {};
+        uct_varuna_ctl_home_req_t req = {};
 
         req.seq       = seq;
         req.type      = UCT_VARUNA_AMO_ACT_CAS_MARK;
@@ -112,14 +112,14 @@ protected:
         req.mark_from = 17;
         req.mark_to   = 18;
         host->receive(alice, 0,
-                      host->header(alice, UCT_VARUNA_CTL_PROXY_REQ, VQP, 1, opening),
+                      host->header(alice, UCT_VARUNA_CTL_HOME_REQ, VQP, 1, opening),
                       req);
     }
 
-    uct_varuna_ctl_proxy_rep_t answer()
+    uct_varuna_ctl_home_rep_t answer()
     {
-        return host->last_sent(UCT_VARUNA_CTL_PROXY_REP)
-                .as<uct_varuna_ctl_proxy_rep_t>();
+        return host->last_sent(UCT_VARUNA_CTL_HOME_REP)
+                .as<uct_varuna_ctl_home_rep_t>();
     }
 
     /* Accesses under way on the loopback of a link */
@@ -156,7 +156,7 @@ UCS_TEST_F(test_varuna_home_move, first_link_at_first) {
     host->advance(10);
     EXPECT_EQ(0u, home());
     EXPECT_EQ(before, epoch());
-    EXPECT_EQ(0u, proxy()->stats.moved);
+    EXPECT_EQ(0u, part()->stats.moved);
 }
 
 /* Nothing can be executed on the old one: it is settled at once, and requesters learn
@@ -169,7 +169,7 @@ UCS_TEST_F(test_varuna_home_move, port_goes_down) {
     port(0, false);
     EXPECT_EQ(1u, home());
     EXPECT_EQ(before + 2, epoch());
-    EXPECT_EQ(1u, proxy()->stats.moved);
+    EXPECT_EQ(1u, part()->stats.moved);
     host->sent();
     send_connect(alice, opening, 1, 1);
     rep = host->last_sent(UCT_VARUNA_CTL_CONNECT_REP).as<uct_varuna_ctl_connect_t>();
@@ -309,7 +309,7 @@ UCS_TEST_F(test_varuna_home_move, access_is_canceled) {
     host->sent();
     host->ctl_lane(1).complete(word(17));
     EXPECT_EQ(17u, answer().value);
-    EXPECT_EQ(1u, proxy()->stats.executed);
+    EXPECT_EQ(1u, part()->stats.executed);
 }
 
 /* A failure that we have caused does not count as one of the NIC */
@@ -319,11 +319,11 @@ UCS_TEST_F(test_varuna_home_move, access_fails_after_its_loopback_was_stopped) {
     send_access(opening, 1);
     port(0, false);
     host->ctl_lane(0).fail(UCS_ERR_ENDPOINT_TIMEOUT);
-    EXPECT_EQ(0u, proxy()->loopbacks[0].fails);
+    EXPECT_EQ(0u, part()->loopbacks[0].fails);
     host->advance(LIFETIME + (2 * PERIOD));
     EXPECT_EQ(1u, home());
     host->ctl_lane(1).fail(UCS_ERR_ENDPOINT_TIMEOUT);
-    EXPECT_EQ(1u, proxy()->loopbacks[1].fails);
+    EXPECT_EQ(1u, part()->loopbacks[1].fails);
 }
 
 /* It was faster */
@@ -380,24 +380,24 @@ UCS_TEST_F(test_varuna_home_move, access_that_takes_long) {
 UCS_TEST_F(test_varuna_home_move, another_interface_has_to_leave_too) {
     uct_varuna_home_member_t other;
 
-    uct_varuna_home_join(&other, 1, 3, -1);
+    uct_varuna_home_name_join(&other, 1, 3, -1);
     EXPECT_EQ(0u, home()) << "the first one has chosen";
     port(0, false);
-    EXPECT_FALSE(uct_varuna_home_is_at_rest(&other));
-    EXPECT_TRUE(uct_varuna_home_is_at_rest(&proxy()->home));
+    EXPECT_FALSE(uct_varuna_home_name_is_at_rest(&other));
+    EXPECT_TRUE(uct_varuna_home_name_is_at_rest(&part()->member));
     EXPECT_EQ(MOVING, home());
-    EXPECT_TRUE(uct_varuna_home_rest(&other));
+    EXPECT_TRUE(uct_varuna_home_name_rest(&other));
     EXPECT_EQ(1u, home());
-    uct_varuna_home_leave(&other);
+    uct_varuna_home_name_leave(&other);
 }
 
 UCS_TEST_F(test_varuna_home_move, another_interface_is_closed) {
     uct_varuna_home_member_t other;
 
-    uct_varuna_home_join(&other, 0, 3, -1);
+    uct_varuna_home_name_join(&other, 0, 3, -1);
     port(0, false);
     EXPECT_EQ(MOVING, home());
-    uct_varuna_home_leave(&other);
+    uct_varuna_home_name_leave(&other);
     EXPECT_EQ(1u, home());
 }
 
@@ -405,10 +405,10 @@ UCS_TEST_F(test_varuna_home_move, another_interface_is_closed) {
 UCS_TEST_F(test_varuna_home_move, another_interface_has_fewer_nics) {
     uct_varuna_home_member_t other;
 
-    uct_varuna_home_join(&other, 0, 1, -1);
+    uct_varuna_home_name_join(&other, 0, 1, -1);
     port(0, false);
     EXPECT_EQ(0u, home());
-    uct_varuna_home_leave(&other);
+    uct_varuna_home_name_leave(&other);
 }
 
 
@@ -424,7 +424,7 @@ UCS_TEST_F(test_varuna_home_move, returns_when_the_first_nic_works_again) {
     EXPECT_EQ(1u, home()) << "it may fail again";
     host->advance(RETURN + 1);
     EXPECT_EQ(0u, home());
-    EXPECT_EQ(2u, proxy()->stats.moved);
+    EXPECT_EQ(2u, part()->stats.moved);
 }
 
 UCS_TEST_F(test_varuna_home_move, never_returns_if_traffic_does_not) {
@@ -498,11 +498,11 @@ UCS_TEST_F(test_varuna_home_move, first_nic_is_preferred) {
 
 UCS_TEST_F(test_varuna_home_move, access_is_executed_once) {
     uint64_t opening = open(alice).hdr.opening;
-    uct_varuna_ctl_proxy_rep_t rep;
+    uct_varuna_ctl_home_rep_t rep;
 
     send_access(opening, 1);
     ASSERT_EQ(1u, under_way(0));
-    EXPECT_EQ((uintptr_t)&proxy()->arena.marks[3], host->ctl_lane(0).posted[0].addr);
+    EXPECT_EQ((uintptr_t)&part()->arena.marks[3], host->ctl_lane(0).posted[0].addr);
     send_access(opening, 1); /* The request is repeated */
     EXPECT_EQ(1u, under_way(0));
     host->sent();
@@ -516,7 +516,7 @@ UCS_TEST_F(test_varuna_home_move, access_is_executed_once) {
     send_access(opening, 1); /* The answer was lost */
     EXPECT_EQ(17u, answer().value);
     EXPECT_EQ(0u, under_way(0));
-    EXPECT_EQ(1u, proxy()->stats.executed);
+    EXPECT_EQ(1u, part()->stats.executed);
 }
 
 UCS_TEST_F(test_varuna_home_move, access_for_another_opening) {
@@ -534,12 +534,12 @@ UCS_TEST_F(test_varuna_home_move, access_waits_while_it_moves) {
     uint64_t opening = open(alice).hdr.opening;
     uct_varuna_home_member_t other;
 
-    uct_varuna_home_join(&other, 0, 3, -1);
+    uct_varuna_home_name_join(&other, 0, 3, -1);
     port(0, false);
     send_access(opening, 1);
     host->advance(1);
     EXPECT_EQ(0u, under_way(0) + under_way(1));
-    uct_varuna_home_leave(&other);
+    uct_varuna_home_name_leave(&other);
     host->advance(PERIOD);
     EXPECT_EQ(1u, under_way(1));
 }
@@ -547,17 +547,17 @@ UCS_TEST_F(test_varuna_home_move, access_waits_while_it_moves) {
 
 /* --- Other modes --- */
 
-class test_varuna_home_move_proxy : public test_varuna_home_move {
+class test_varuna_home_move_cpu : public test_varuna_home_move {
 protected:
     virtual void configure()
     {
         test_varuna_home_move::configure();
-        host->iface()->md->atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+        host->iface()->md->atomic_mode = UCT_VARUNA_ATOMIC_CPU;
     }
 };
 
 /* The CPU executes: the home stays, and a request for the home NIC is malformed */
-UCS_TEST_F(test_varuna_home_move_proxy, stays) {
+UCS_TEST_F(test_varuna_home_move_cpu, stays) {
     scoped_log_handler slh(hide_warns_logger);
     uint64_t opening = open(alice).hdr.opening;
 
@@ -567,7 +567,7 @@ UCS_TEST_F(test_varuna_home_move_proxy, stays) {
     port(0, false);
     host->advance(1);
     EXPECT_EQ(0u, home());
-    EXPECT_EQ(0u, proxy()->stats.moved);
+    EXPECT_EQ(0u, part()->stats.moved);
     EXPECT_EQ(0u, under_way(0) + under_way(1));
     EXPECT_EQ(1u, m_warnings.size());
 }

@@ -630,7 +630,7 @@ UCS_TEST_F(test_varuna_md, dmabuf_is_registered_on_all_nics) {
     uct_mem_h memh;
 
     m_dmabuf      = true;
-    m_atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+    m_atomic_mode = UCT_VARUNA_ATOMIC_CPU;
     add_many(3);
     for (fake_ib::device &device : m_ib.devices) {
         device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;

@@ -7,8 +7,8 @@
 
 extern "C" {
 #include <uct/ib/varuna/md/varuna_mem.h>
-#include <uct/ib/varuna/responder/proxy/varuna_cpu.h>
-#include <uct/ib/varuna/responder/proxy/varuna_fault.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
+#include <uct/ib/varuna/responder/cpu/varuna_fault.h>
 }
 
 #include <atomic>
@@ -215,7 +215,7 @@ protected:
     virtual void init()
     {
         test_varuna_md::init();
-        m_atomic_mode = UCT_VARUNA_ATOMIC_PROXY;
+        m_atomic_mode = UCT_VARUNA_ATOMIC_CPU;
         add_many(2);
         open();
     }

@@ -356,7 +356,7 @@ UCS_TEST_F(test_varuna_peer, malformed_messages_do_nothing) {
     host->receive(guest, 0, wrong, body);
     (wrong = hdr).type = UCT_VARUNA_CTL_LAST;
     host->receive(guest, 0, wrong, body);
-    (wrong = hdr).type = UCT_VARUNA_CTL_PROXY_REQ; /* Nobody handles it here */
+    (wrong = hdr).type = UCT_VARUNA_CTL_HOME_REQ; /* Nobody handles it here */
     host->receive(guest, 0, wrong, body);
     (wrong = hdr).secret = 0;
     host->receive(guest, 0, wrong, body);

@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_uid.h>
-#include <uct/ib/varuna/responder/proxy/varuna_arena.h>
+#include <uct/ib/varuna/responder/extended/varuna_arena.h>
 #include <uct/ib/varuna/rc_varuna.h>
 #include <ucs/sys/sys.h>
 }

@@ -26,9 +26,9 @@ protected:
         }
     }
 
-    uct_varuna_proxy_t *proxy()
+    uct_varuna_home_t *part()
     {
-        return host->responder()->proxy;
+        return host->responder()->home;
     }
 
     /* A word of ours, which no NIC has a key for */
@@ -45,7 +45,7 @@ protected:
     {
         send_close(peer, opening);
         host->dispatch();
-        ASSERT_FALSE(ucs_list_is_empty(&proxy()->dead_blocks));
+        ASSERT_FALSE(ucs_list_is_empty(&part()->dead_blocks));
     }
 
     /* A client has begun an atomic, and is gone */
@@ -53,9 +53,9 @@ protected:
     {
         fake_host::message reply = open(alice);
         unsigned index           = target(alice)->client.first_slot + 3;
-        uct_varuna_slot_t *slot  = &proxy()->arena.slots[index];
+        uct_varuna_slot_t *slot  = &part()->arena.slots[index];
 
-        slot->gen_head = slot->gen_tail = uct_varuna_mark_gen(proxy()->arena.marks[index]);
+        slot->gen_head = slot->gen_tail = uct_varuna_mark_gen(part()->arena.marks[index]);
         slot->addr     = (uintptr_t)&word;
         close(alice, reply.hdr.opening);
     }
@@ -68,9 +68,9 @@ protected:
 UCS_TEST_F(test_varuna_worker, unused_slots_are_free_after_a_lifetime) {
     close(alice, open(alice).hdr.opening);
     host->advance(LIFETIME / 2);
-    EXPECT_EQ(0u, proxy()->stats.swept);
+    EXPECT_EQ(0u, part()->stats.swept);
     host->advance(LIFETIME * 2);
-    EXPECT_EQ(1u, proxy()->stats.swept);
+    EXPECT_EQ(1u, part()->stats.swept);
 }
 
 /* The memory is there, but the home NIC cannot read it now: the slots are kept until it
@@ -79,16 +79,16 @@ UCS_TEST_F(test_varuna_worker, slots_are_kept_until_their_targets_were_read) {
     share();
     leave_behind_uid();
     host->advance(LIFETIME * 20);
-    EXPECT_EQ(0u, proxy()->stats.swept);
-    EXPECT_FALSE(ucs_list_is_empty(&proxy()->dead_blocks));
+    EXPECT_EQ(0u, part()->stats.swept);
+    EXPECT_FALSE(ucs_list_is_empty(&part()->dead_blocks));
 
     /* Others are not held up */
     close(bob, open(bob).hdr.opening);
     host->advance(LIFETIME * 20);
-    EXPECT_EQ(1u, proxy()->stats.swept);
+    EXPECT_EQ(1u, part()->stats.swept);
 
     uct_varuna_md_unshare(host->iface()->md, &mem);
     host->advance(LIFETIME * 2);
-    EXPECT_EQ(2u, proxy()->stats.swept);
-    EXPECT_TRUE(ucs_list_is_empty(&proxy()->dead_blocks));
+    EXPECT_EQ(2u, part()->stats.swept);
+    EXPECT_TRUE(ucs_list_is_empty(&part()->dead_blocks));
 }

@@ -2,12 +2,12 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The requester's driver of atomics. An atomic has one action at a time. The action
- * waits in the list of ready ones for resources, for a slot or for the proxy; then its
+ * waits in the list of ready ones for resources, for a slot or for the home NIC; then its
  * requests are in the ring, like any other; then the state machine gets the result.
  *
- *   start -> ready -> lane, or proxy -> completion -> state machine -+-> finished
- *              ^                                                     |
- *              +-----------------------------------------------------+
+ *   start -> ready -> lane, or request -> completion -> state machine -+-> finished
+ *              ^                                                       |
+ *              +-------------------------------------------------------+
  *
  * varuna_amo_lane.c and varuna_amo_home.c carry the actions out.
  */
@@ -80,7 +80,7 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
 }
 
 /* Whether requests before its fence that are no atomics are still in its way. A read is
- * complete when its data has arrived (uct_varuna_ep_can_post()), and the proxy does not
+ * complete when its data has arrived (uct_varuna_ep_can_post()), and the home NIC does not
  * know what is under way on the lane. */
 static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_t *amo)
 {
@@ -131,12 +131,12 @@ uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
         return UCS_ERR_BUSY;
     }
 
-    /* Any NIC can read. But an atomic that has not begun goes to the proxy as a whole */
+    /* Any NIC can read. But an atomic that has not begun is requested as a whole */
     is_read = (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ);
     status  = (uct_varuna_amo_lane_is_home(ep) ||
                (is_read && (amo->is_get || !uct_varuna_amo_sm_is_free(&amo->sm)))) ?
               uct_varuna_amo_post_lane(iface, amo) :
-              uct_varuna_amo_post_proxy(iface, amo);
+              uct_varuna_amo_post_home(iface, amo);
     if (status == UCS_OK) {
         uct_varuna_amo_pass_fence(amo);
     }
@@ -208,8 +208,8 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
         }
     }
 
-    if (ucs_unlikely(ep->amo.proxied != NULL)) {
-        uct_varuna_amo_check_proxy(iface, ep);
+    if (ucs_unlikely(ep->amo.at_home != NULL)) {
+        uct_varuna_amo_check_home(iface, ep);
         waiting = 1;
     }
 
@@ -231,7 +231,7 @@ static UCS_F_ALWAYS_INLINE int uct_varuna_amo_is_next(uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
 
-    return ucs_list_is_empty(&ep->amo.ready) && (ep->amo.proxied == NULL) &&
+    return ucs_list_is_empty(&ep->amo.ready) && (ep->amo.at_home == NULL) &&
            (uct_varuna_ep_requester(ep)->amo->progress == uct_varuna_amo_progress);
 }
 
@@ -276,7 +276,7 @@ static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
     if (ucs_likely(uct_varuna_amo_is_next(amo))) {
         status = uct_varuna_amo_post(uct_varuna_ep_iface(ep), amo);
         if (ucs_likely(status == UCS_OK)) {
-            waiting = (ep->amo.proxied != NULL); /* Its request may get lost */
+            waiting = (ep->amo.at_home != NULL); /* Its request may get lost */
         } else {
             uct_varuna_amo_add_ready(amo);
             waiting = uct_varuna_amo_must_wait(amo, status);
@@ -336,8 +336,8 @@ uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
         ucs_list_del(&amo->ready);
     }
 
-    if (ep->amo.proxied == amo) {
-        ep->amo.proxied = NULL;
+    if (ep->amo.at_home == amo) {
+        ep->amo.at_home = NULL;
     }
 
     --*uct_varuna_amo_word(amo);
@@ -356,7 +356,7 @@ uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
         uct_varuna_amo_finish_flushes(ep, status);
     }
     if (!ucs_list_is_empty(&ep->amo.ready)) {
-        uct_varuna_ep_add_work(ep); /* A slot, or the proxy, is free */
+        uct_varuna_ep_add_work(ep); /* A slot, or the home NIC, is free */
     }
 }
 

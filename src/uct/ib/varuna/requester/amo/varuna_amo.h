@@ -3,7 +3,7 @@
  *
  * The requester's driver of atomics that are executed exactly once: posts the actions
  * of the state machine (varuna_amo_sm.h) on the lane as saved requests, or sends them
- * to the peer's home NIC by proxy. Main thread only.
+ * to the peer's home NIC as requests. Main thread only.
  */
 #ifndef UCT_VARUNA_AMO_H_
 #define UCT_VARUNA_AMO_H_
@@ -40,9 +40,9 @@ void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
 void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
                                    const uct_varuna_ctl_atomic_rep_t *rep);
 
-/** Mode extended: answer of the responder's proxy. */
-void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
-                                     const uct_varuna_ctl_proxy_rep_t *rep);
+/** Mode extended: answer of the peer's home NIC. */
+void uct_varuna_amo_handle_home_rep(uct_varuna_ep_t *ep,
+                                    const uct_varuna_ctl_home_rep_t *rep);
 
 /** @return Bytes of an atomic, for the requester's pool. */
 size_t uct_varuna_amo_size(void);

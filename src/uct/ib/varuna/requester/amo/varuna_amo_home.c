@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's side of the peer's proxy (rule 12): one atomic, or one access of it,
+ * Requests to the peer's home NIC (rule 12): one atomic, or one access of it,
  * at a time is sent to the peer's home NIC until it is answered. Main thread only;
- * varuna_proxy.c is the peer's side.
+ * varuna_home.c is the peer's side.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -28,15 +28,15 @@ void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
     }
 }
 
-static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
+static void uct_varuna_amo_send_home(uct_varuna_ep_t *ep)
 {
-    const uct_varuna_amo_t *amo     = ep->amo.proxied;
+    const uct_varuna_amo_t *amo     = ep->amo.at_home;
     const uct_varuna_amo_act_t *act = &amo->sm.act;
-    uct_varuna_ctl_proxy_req_t req  = {0};
+    uct_varuna_ctl_home_req_t req   = {0};
     unsigned link                   = uct_varuna_amo_retry_next(ep);
     unsigned nic;
 
-    req.seq       = ep->amo.proxy_seq;
+    req.seq       = ep->amo.seq;
     req.addr      = amo->sm.addr;
     req.compare   = act->compare;
     req.swap      = act->swap;
@@ -56,48 +56,48 @@ static void uct_varuna_amo_send_proxy(uct_varuna_ep_t *ep)
         req.rkeys[nic] = uct_varuna_rkey_inner((uct_rkey_t)&amo->key, nic);
     }
 
-    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_PROXY_REQ, ep->lanes.epoch, &req,
+    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_HOME_REQ, ep->lanes.epoch, &req,
                            sizeof(req));
 }
 
 /* Rule 12: exactly once, because the peer keeps the answer to its number. */
-ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
-                                       uct_varuna_amo_t *amo)
+ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
+                                      uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
 
-    if (ep->amo.proxied != NULL) {
+    if (ep->amo.at_home != NULL) {
         return UCS_ERR_BUSY; /* It is tried again when that one is answered */
     }
 
-    ep->amo.proxied = amo;
+    ep->amo.at_home = amo;
     uct_varuna_amo_retry_start(ep);
-    ++ep->amo.proxy_seq;
+    ++ep->amo.seq;
     ++ep->amo.stats.proxied;
-    uct_varuna_amo_send_proxy(ep);
+    uct_varuna_amo_send_home(ep);
     return UCS_OK;
 }
 
 /* Ask again. */
-void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface,
-                                uct_varuna_ep_t *ep)
+void uct_varuna_amo_check_home(uct_varuna_iface_t *iface,
+                               uct_varuna_ep_t *ep)
 {
     if (uct_varuna_amo_retry_is_due(ep)) {
-        uct_varuna_amo_send_proxy(ep);
+        uct_varuna_amo_send_home(ep);
     }
 }
 
-void uct_varuna_amo_handle_proxy_rep(uct_varuna_ep_t *ep,
-                                     const uct_varuna_ctl_proxy_rep_t *rep)
+void uct_varuna_amo_handle_home_rep(uct_varuna_ep_t *ep,
+                                    const uct_varuna_ctl_home_rep_t *rep)
 {
-    uct_varuna_amo_t *amo = ep->amo.proxied;
+    uct_varuna_amo_t *amo = ep->amo.at_home;
 
     uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
-    if ((amo == NULL) || (rep->seq != ep->amo.proxy_seq)) {
+    if ((amo == NULL) || (rep->seq != ep->amo.seq)) {
         return; /* A repeated answer */
     }
 
-    ep->amo.proxied = NULL;
+    ep->amo.at_home = NULL;
     uct_varuna_retry_stop(&ep->amo.retry);
     if (rep->status != UCS_OK) {
         ucs_diag("ep %p: the peer's home NIC failed to execute an atomic at "

@@ -4,7 +4,7 @@
  * An atomic as its driver keeps it, and the functions that the driver's files share:
  * varuna_amo.c accepts, paces and finishes atomics, varuna_amo_lane.c and
  * varuna_amo_pair.inl post their actions on the lane, varuna_amo_home.c sends them to the
- * peer's proxy.
+ * peer's home NIC.
  */
 #ifndef UCT_VARUNA_AMO_PRIV_H_
 #define UCT_VARUNA_AMO_PRIV_H_
@@ -86,8 +86,8 @@ void uct_varuna_amo_finish_flushes(uct_varuna_ep_t *ep, ucs_status_t status);
 int uct_varuna_amo_retry_flushes(uct_varuna_ep_t *ep);
 
 /** @return Nonzero if an action on a word may go on the lane in use. Rule 12: it needs the
- *  home NIC, and an OCCUPY needs a lane that can be fenced. So atomics go by proxy on DC
- *  too. */
+ *  home NIC, and an OCCUPY needs a lane that can be fenced. So atomics are requests on
+ *  DC too. */
 static inline int uct_varuna_amo_lane_is_home(const uct_varuna_ep_t *ep)
 {
     return (ep->amo.slots.num > 0) && (ep->lane.kind == UCT_VARUNA_LANE_RC) &&
@@ -121,15 +121,15 @@ ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
                                       uct_varuna_amo_t *amo);
 
 /**
- * Send the action to the proxy, or the whole atomic if it has not begun.
+ * Send the action to the home NIC, or the whole atomic if it has not begun.
  *
- * @return UCS_OK, or UCS_ERR_BUSY if the proxy has another one of this endpoint.
+ * @return UCS_OK, or UCS_ERR_BUSY if it has another one of this endpoint.
  */
-ucs_status_t uct_varuna_amo_post_proxy(uct_varuna_iface_t *iface,
-                                       uct_varuna_amo_t *amo);
+ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
+                                      uct_varuna_amo_t *amo);
 
-/** Ask the proxy again, if it is time. */
-void uct_varuna_amo_check_proxy(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+/** Ask the home NIC again, if it is time. */
+void uct_varuna_amo_check_home(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
 
 /** The state machine has the result of its action: continue with the next one. */
 void uct_varuna_amo_advance(uct_varuna_amo_t *amo);
@@ -152,7 +152,7 @@ static inline void uct_varuna_amo_pass_fence(uct_varuna_amo_t *amo)
  *  If nobody waits for it, the endpoint fails. */
 void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status);
 
-/** A request to the peer's proxy begins. */
+/** A request to the peer begins. */
 void uct_varuna_amo_retry_start(uct_varuna_ep_t *ep);
 
 /** It is sent. @return The link: the best one at first, then one after the other. */
@@ -169,7 +169,7 @@ int uct_varuna_amo_retry_is_due(uct_varuna_ep_t *ep);
 
 extern const uct_varuna_amo_ops_t uct_varuna_amo_native_ops;
 extern const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops;
-extern const uct_varuna_amo_ops_t uct_varuna_amo_proxy_ops;
+extern const uct_varuna_amo_ops_t uct_varuna_amo_cpu_ops;
 extern const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops;
 
 /** Post the atomic as a request on the lane. */

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * When and over which link a request to the peer's proxy is sent again, and when it is given
+ * When and over which link a request for an atomic is sent again, and when it is given
  * up. Called by modes proxy and extended. Main thread only.
  */
 #ifdef HAVE_CONFIG_H

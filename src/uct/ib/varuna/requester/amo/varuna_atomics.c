@@ -206,7 +206,7 @@ static void uct_varuna_atomics_answer(void *arg, unsigned link,
     uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
 
     if (ep != NULL) {
-        uct_varuna_amo_handle_proxy_rep(ep, body);
+        uct_varuna_amo_handle_home_rep(ep, body);
     }
 }
 
@@ -224,7 +224,7 @@ static void uct_varuna_atomics_results(void *arg, unsigned link,
 void uct_varuna_atomics_listen(uct_varuna_requester_t *requester)
 {
     static const uct_varuna_bus_reg_t rows[] = {
-        {UCT_VARUNA_CTL_PROXY_REP,  UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_answer},
+        {UCT_VARUNA_CTL_HOME_REP,   UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_answer},
         {UCT_VARUNA_CTL_ATOMIC_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_results}
     };
 
@@ -244,7 +244,7 @@ ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester)
 {
     static const uct_varuna_amo_ops_t *modes[] = {
         [UCT_VARUNA_ATOMIC_NATIVE]   = &uct_varuna_amo_native_ops,
-        [UCT_VARUNA_ATOMIC_PROXY]    = &uct_varuna_amo_proxy_ops,
+        [UCT_VARUNA_ATOMIC_CPU]      = &uct_varuna_amo_cpu_ops,
         [UCT_VARUNA_ATOMIC_REREAD]   = &uct_varuna_amo_reread_ops,
         [UCT_VARUNA_ATOMIC_EXTENDED] = &uct_varuna_amo_extended_ops
     };

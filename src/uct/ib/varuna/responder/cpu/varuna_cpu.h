@@ -10,7 +10,7 @@
 
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
-#include "varuna_proxy.h"
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 
 /** What is kept for a requester; a part of its target. */
 typedef struct uct_varuna_cpu_client {
@@ -71,13 +71,13 @@ ucs_status_t uct_varuna_cpu_op(const uct_varuna_ctl_atomic_op_t *op,
  *
  * @return Nonzero if it may be executed now. Otherwise it comes again.
  */
-int uct_varuna_detour_is_over(uct_varuna_proxy_t *proxy,
+int uct_varuna_detour_is_over(uct_varuna_home_t *home,
                               uct_varuna_cpu_client_t *client, unsigned link,
                               const uct_varuna_ctl_hdr_t *hdr,
                               const uct_varuna_ctl_atomic_req_t *req,
                               unsigned *link_p);
 
 /** The port of some link went down, or came back. */
-void uct_varuna_detour_port_changed(uct_varuna_proxy_t *proxy);
+void uct_varuna_detour_port_changed(uct_varuna_home_t *home);
 
 #endif

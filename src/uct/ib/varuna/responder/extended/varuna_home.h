@@ -1,45 +1,44 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder's part in atomics (docs/ATOMICS.md, rules 7 and 12): its home NIC, the
- * proxy, which executes single accesses on it for requesters that cannot reach it, and
- * the worker, which resolves UIDs of dead or slow owners. All of it runs in the async
+ * The responder's part in mode extended (docs/ATOMICS.md, rules 7 and 12): its home NIC,
+ * which executes single accesses for requesters that cannot reach it, and the worker, which resolves UIDs of dead or slow owners. All of it runs in the async
  * context with the lock held, over a loopback of the home NIC.
  *
- *   PROXY_REQ -> varuna_proxy.c -> varuna_cpu.c -> loopback -> varuna_cpu.c -> REP
- *   timer     -> varuna_worker.c ------^
+ *   HOME_REQ -> varuna_home.c -> varuna_home_job.c -> loopback -> varuna_home_job.c -> REP
+ *   timer    -> varuna_worker.c -------^
  *
  * varuna_home_move.c drives it, and moves the home NIC, which ends connections of
  * targets.
  */
-#ifndef UCT_VARUNA_PROXY_H_
-#define UCT_VARUNA_PROXY_H_
+#ifndef UCT_VARUNA_HOME_H_
+#define UCT_VARUNA_HOME_H_
 
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include "varuna_arena.h"
-#include "varuna_home.h"
+#include <uct/ib/varuna/responder/amo/varuna_home_name.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/core/varuna_uid.h>
 
 /* The access of the job under way. Outlives the job if its NIC died with it. */
 typedef struct uct_varuna_access {
     uct_completion_t           comp;
-    struct uct_varuna_proxy    *proxy;    /* NULL: nobody waits for it */
+    struct uct_varuna_home     *home;     /* NULL: nobody waits for it */
     uint64_t                   word;      /* Its result */
-    ucs_list_link_t            list;      /* In proxy->lost, if nobody does */
+    ucs_list_link_t            list;      /* In home->lost, if nobody does */
 } uct_varuna_access_t;
 
-/* What the proxy keeps for a requester: a part of its target. */
-typedef struct uct_varuna_client {
+/* What is kept for a requester: a part of its target. */
+typedef struct uct_varuna_home_client {
     uct_varuna_peer_t          *peer;
     uint32_t                   first_slot; /* Of its block, or SLOT_NONE */
     uct_varuna_own_t           write_own; /* For it: the block's bodies */
     struct {
         uint64_t               seq;
         int                    busy;
-        uct_varuna_ctl_proxy_rep_t rep;
+        uct_varuna_ctl_home_rep_t rep;
     } last;                               /* Its last access */
-} uct_varuna_client_t;
+} uct_varuna_home_client_t;
 
 /* One access on the home NIC, or a sequence of them. */
 typedef struct uct_varuna_job {
@@ -58,7 +57,7 @@ typedef struct uct_varuna_job {
     uint64_t                   value;
     uct_varuna_slot_t          slot;
     /* Asked for by a requester */
-    uct_varuna_client_t        *client;   /* NULL: it is gone, or a sweep */
+    uct_varuna_home_client_t   *client;   /* NULL: it is gone, or a sweep */
     uct_varuna_ctl_hdr_t       hdr;
     uint64_t                   seq;
     /* Sweep: reads a target, which resolves what it holds */
@@ -86,14 +85,14 @@ typedef struct uct_varuna_loopback {
     unsigned                   fails;     /* In a row */
 } uct_varuna_loopback_t;
 
-typedef struct uct_varuna_proxy {
+typedef struct uct_varuna_home {
     uct_varuna_ctl_t           *ctl;
     uct_varuna_arena_t         arena;
     uct_varuna_own_t           read_own;  /* For peers: all bodies */
     uct_varuna_own_t           mark_own;  /* ... all marks */
     uct_rkey_bundle_t          mark;      /* The same, unpacked */
     int                        joined;    /* home is valid */
-    uct_varuna_home_member_t   home;
+    uct_varuna_home_member_t   member;
     uct_varuna_loopback_t      loopbacks[UCT_VARUNA_MAX_LINKS]; /* By link */
     uct_varuna_access_t        *access;   /* Of the job under way */
     ucs_list_link_t            lost;      /* uct_varuna_access_t */
@@ -114,86 +113,86 @@ typedef struct uct_varuna_proxy {
     struct {
         uint64_t               executed, refused, swept, helped, moved, recovered;
     } stats;
-} uct_varuna_proxy_t;
+} uct_varuna_home_t;
 
 /** Main thread. */
-ucs_status_t uct_varuna_proxy_create(uct_varuna_ctl_t *ctl,
-                                     uct_varuna_proxy_t **proxy_p);
+ucs_status_t uct_varuna_home_create(uct_varuna_ctl_t *ctl,
+                                    uct_varuna_home_t **home_p);
 
-void uct_varuna_proxy_destroy(uct_varuna_proxy_t *proxy);
+void uct_varuna_home_destroy(uct_varuna_home_t *home);
 
 /** Start to serve a requester. */
-void uct_varuna_client_init(uct_varuna_client_t *client, uct_varuna_peer_t *peer);
+void uct_varuna_home_client_init(uct_varuna_home_client_t *client, uct_varuna_peer_t *peer);
 
-/** PROXY_REQ of a requester; the message has been checked. */
-void uct_varuna_proxy_request(uct_varuna_proxy_t *proxy,
-                              uct_varuna_client_t *client, unsigned link,
-                              const uct_varuna_ctl_hdr_t *hdr,
-                              const uct_varuna_ctl_proxy_req_t *req);
+/** HOME_REQ of a requester; the message has been checked. */
+void uct_varuna_home_request(uct_varuna_home_t *home,
+                             uct_varuna_home_client_t *client, unsigned link,
+                             const uct_varuna_ctl_hdr_t *hdr,
+                             const uct_varuna_ctl_home_req_t *req);
 
 /** Add a job, to be filled in. @return NULL if there are too many. */
-uct_varuna_job_t *uct_varuna_proxy_job_create(uct_varuna_proxy_t *proxy);
+uct_varuna_job_t *uct_varuna_home_job_create(uct_varuna_home_t *home);
 
 /** Begin the first job in the list, unless it is under way. */
-void uct_varuna_proxy_run(uct_varuna_proxy_t *proxy);
+void uct_varuna_home_run(uct_varuna_home_t *home);
 
 /** @return Nonzero if the loopback of @a link can be used: it is opened if there is none. */
-int uct_varuna_proxy_use_loopback(uct_varuna_proxy_t *proxy, unsigned link);
+int uct_varuna_home_use_loopback(uct_varuna_home_t *home, unsigned link);
 
 /** @return Whether atomics are executed on the home NIC (mode extended). */
-int uct_varuna_proxy_has_slots(const uct_varuna_proxy_t *proxy);
+int uct_varuna_home_has_slots(const uct_varuna_home_t *home);
 
 /** Take part in the choice of this process's home NIC, unless that is done. */
-void uct_varuna_proxy_join(uct_varuna_proxy_t *proxy);
+void uct_varuna_home_join(uct_varuna_home_t *home);
 
 /** Local index of the link whose NIC is @a nic, UCT_VARUNA_LINK_NONE if it is none
  *  of ours. */
-uint8_t uct_varuna_proxy_find_link(const uct_varuna_proxy_t *proxy,
-                                   uint8_t nic);
+uint8_t uct_varuna_home_find_link(const uct_varuna_home_t *home,
+                                  uint8_t nic);
 
 /* --- varuna_arena.c --- */
 
 /** Mode extended: register the arena with this interface's memory domain. */
-ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy);
+ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home);
 
 /** Nothing if it is not initialized. */
-void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy);
+void uct_varuna_blocks_cleanup(uct_varuna_home_t *home);
 
 /** Fill in OPEN_REP's part about atomics. @return Bytes put at @a tail. */
-size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
-                                  uct_varuna_client_t *client,
-                                  uct_varuna_ctl_open_rep_t *rep, void *tail);
+size_t uct_varuna_home_fill_open(uct_varuna_home_t *home,
+                                 uct_varuna_home_client_t *client,
+                                 uct_varuna_ctl_open_rep_t *rep, void *tail);
 
 /** The requester is gone: its slots are swept and freed. */
-void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
-                                   uct_varuna_client_t *client);
+void uct_varuna_home_close_client(uct_varuna_home_t *home,
+                                  uct_varuna_home_client_t *client);
 
-/* --- varuna_cpu.c --- */
+/* --- varuna_home_job.c --- */
 
 /** Post the access of the first job on the loopback of @a link, whose NIC is
  *  @a nic. @return As UCT does: UCS_INPROGRESS, or UCS_OK if it is done. */
-ucs_status_t uct_varuna_job_post(uct_varuna_proxy_t *proxy,
+ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
                                  uct_varuna_job_t *job, unsigned link,
                                  uint8_t nic);
 
 /** The access of the first job gave @a word. */
-void uct_varuna_job_next(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
                          uint64_t word);
 
-/** The access failed. After proxy->rest_at it cannot be executed any more. */
-void uct_varuna_job_failed(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
+/** The access failed. After home->rest_at it cannot be executed any more. */
+void uct_varuna_job_failed(uct_varuna_home_t *home, uct_varuna_job_t *job,
                            ucs_status_t status);
 
 /** Before its next access: get a slot, and decide what a lost access was. @return Zero if it has to wait. */
-int uct_varuna_job_prepare(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job);
+int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job);
 
 /** Send the answer of the target's last access, or a first one. */
-void uct_varuna_proxy_reply(uct_varuna_proxy_t *proxy, uct_varuna_job_t *job,
-                            ucs_status_t status);
+void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
+                           ucs_status_t status);
 
 /* --- varuna_worker.c --- */
 
 /** The worker's period is over: resolve slots of dead or slow owners. */
-void uct_varuna_worker_step(uct_varuna_proxy_t *proxy);
+void uct_varuna_worker_step(uct_varuna_home_t *home);
 
 #endif

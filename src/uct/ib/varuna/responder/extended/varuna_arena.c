@@ -11,7 +11,7 @@
 
 #include "varuna_arena.h"
 #include <uct/ib/varuna/rc_varuna.h>
-#include "varuna_proxy.h"
+#include "varuna_home.h"
 #include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -265,89 +265,89 @@ void uct_varuna_arena_forked(void)
  *   a block of bodies   write            the requester whose slots they are, by an address
  *                                        that no requester has known before
  *
- * Called by the proxy, which has a block of its own, and by varuna_target.c. */
+ * Called by varuna_home.c, which has a block of its own, and by varuna_target.c. */
 
 /* --- The arena --- */
 
 /* Slots for atomics that we execute; the CPU writes them. Without them such an atomic
  * fails if its access is lost. */
-static void uct_varuna_blocks_take_own(uct_varuna_proxy_t *proxy)
+static void uct_varuna_blocks_take_own(uct_varuna_home_t *home)
 {
     uint32_t first = uct_varuna_arena_alloc();
 
     if (first == UCT_VARUNA_SLOT_NONE) {
-        ucs_diag("no slots are left for the proxy of atomics");
+        ucs_diag("no slots are left for atomics that the home NIC executes");
         return;
     }
 
-    uct_varuna_slots_init(&proxy->own, first, UCT_VARUNA_SLOT_BLOCK,
-                          &proxy->arena.marks[first], ucs_get_time());
+    uct_varuna_slots_init(&home->own, first, UCT_VARUNA_SLOT_BLOCK,
+                          &home->arena.marks[first], ucs_get_time());
 }
 
-ucs_status_t uct_varuna_blocks_init(uct_varuna_proxy_t *proxy)
+ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home)
 {
-    uct_varuna_md_t *md = proxy->ctl->iface->md;
+    uct_varuna_md_t *md = home->ctl->iface->md;
     ucs_status_t status;
 
-    status = uct_varuna_arena_get(&proxy->arena);
+    status = uct_varuna_arena_get(&home->arena);
     if (status != UCS_OK) {
         return status;
     }
 
     /* Without relaxed ordering (rule 2) */
-    status = uct_varuna_own_reg(md, proxy->arena.slots,
+    status = uct_varuna_own_reg(md, home->arena.slots,
                                 UCT_VARUNA_SLOTS_MAX *
-                                sizeof(*proxy->arena.slots),
+                                sizeof(*home->arena.slots),
                                 UCT_VARUNA_MR_READ, 1, UCS_TIME_INFINITY,
-                                &proxy->read_own);
+                                &home->read_own);
     if (status != UCS_OK) {
         goto err_put;
     }
 
-    status = uct_varuna_own_reg(md, proxy->arena.marks,
+    status = uct_varuna_own_reg(md, home->arena.marks,
                                 UCT_VARUNA_SLOTS_MAX *
-                                sizeof(*proxy->arena.marks),
+                                sizeof(*home->arena.marks),
                                 UCT_VARUNA_MR_READ | UCT_VARUNA_MR_ATOMIC, 1,
-                                UCS_TIME_INFINITY, &proxy->mark_own);
+                                UCS_TIME_INFINITY, &home->mark_own);
     if (status != UCS_OK) {
         goto err_dereg_read;
     }
 
-    status = uct_rkey_unpack(&uct_varuna_component, proxy->mark_own.key,
-                             &proxy->mark);
+    status = uct_rkey_unpack(&uct_varuna_component, home->mark_own.key,
+                             &home->mark);
     if (status != UCS_OK) {
         goto err_dereg_mark;
     }
 
-    uct_varuna_blocks_take_own(proxy);
+    uct_varuna_blocks_take_own(home);
     return UCS_OK;
 
 err_dereg_mark:
-    (void)uct_varuna_own_dereg(md, &proxy->mark_own);
+    (void)uct_varuna_own_dereg(md, &home->mark_own);
 err_dereg_read:
-    (void)uct_varuna_own_dereg(md, &proxy->read_own);
+    (void)uct_varuna_own_dereg(md, &home->read_own);
 err_put:
     uct_varuna_arena_put();
-    memset(&proxy->arena, 0, sizeof(proxy->arena));
+    memset(&home->arena, 0, sizeof(home->arena));
     return status;
 }
 
-void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
+void uct_varuna_blocks_cleanup(uct_varuna_home_t *home)
 {
-    uct_varuna_md_t *md = proxy->ctl->iface->md;
+    uct_varuna_md_t *md = home->ctl->iface->md;
     int is_left;
 
-    if (proxy->arena.slots == NULL) {
+    if (home->arena.slots == NULL) {
         return;
     }
 
-    if (proxy->own.num > 0) {
-        uct_varuna_arena_free(proxy->own.first);
+    if (home->own.num > 0) {
+        uct_varuna_arena_free(home->own.first);
     }
 
-    uct_rkey_release(&uct_varuna_component, &proxy->mark);
-    is_left  = (uct_varuna_own_dereg(md, &proxy->mark_own) != UCS_OK);
-    is_left |= (uct_varuna_own_dereg(md, &proxy->read_own) != UCS_OK);
+    uct_rkey_release(&uct_varuna_component, &home->mark);
+    is_left  = (uct_varuna_own_dereg(md, &home->mark_own) != UCS_OK);
+    is_left |= (uct_varuna_own_dereg(md, &home->read_own) != UCS_OK);
     if (!is_left) {
         uct_varuna_arena_put(); /* A NIC may access it otherwise */
     }
@@ -356,21 +356,21 @@ void uct_varuna_blocks_cleanup(uct_varuna_proxy_t *proxy)
 
 /* --- Blocks of requesters --- */
 
-static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
-                                 uct_varuna_client_t *client)
+static void uct_varuna_block_get(uct_varuna_home_t *home,
+                                 uct_varuna_home_client_t *client)
 {
-    uct_varuna_md_t *md = proxy->ctl->iface->md;
+    uct_varuna_md_t *md = home->ctl->iface->md;
     uint32_t first      = uct_varuna_arena_alloc();
     ucs_status_t status;
 
     if (first == UCT_VARUNA_SLOT_NONE) {
-        ucs_debug("an endpoint of peer 0x%lx gets no slots: its atomics use the proxy",
+        ucs_debug("an endpoint of peer 0x%lx gets no slots: its atomics are requests",
                   client->peer->uuid);
         return;
     }
 
-    status = uct_varuna_own_reg(md, &proxy->arena.slots[first],
-                                UCT_VARUNA_SLOT_BLOCK * sizeof(*proxy->arena.slots),
+    status = uct_varuna_own_reg(md, &home->arena.slots[first],
+                                UCT_VARUNA_SLOT_BLOCK * sizeof(*home->arena.slots),
                                 UCT_VARUNA_MR_WRITE, 0,
                                 ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE),
                                 &client->write_own);
@@ -379,7 +379,7 @@ static void uct_varuna_block_get(uct_varuna_proxy_t *proxy,
         return;
     }
 
-    /* The home may be, or move to, a NIC without a key for it: the proxy is used instead.
+    /* The home may be, or move to, a NIC without a key for it: requests are used instead.
      * A block that a NIC does not let go stays taken */
     if (uct_varuna_own_dereg(md, &client->write_own) == UCS_OK) {
         uct_varuna_arena_free(first);
@@ -393,38 +393,38 @@ static size_t uct_varuna_block_pack_key(void *tail, size_t length,
     return length + own->key_len;
 }
 
-size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
-                                  uct_varuna_client_t *client,
-                                  uct_varuna_ctl_open_rep_t *rep, void *tail)
+size_t uct_varuna_home_fill_open(uct_varuna_home_t *home,
+                                 uct_varuna_home_client_t *client,
+                                 uct_varuna_ctl_open_rep_t *rep, void *tail)
 {
     size_t marks_size = UCT_VARUNA_SLOT_BLOCK *
-                        sizeof(*proxy->arena.marks);
+                        sizeof(*home->arena.marks);
     uct_varuna_home_name_t name;
     size_t length;
 
-    if (uct_varuna_atomic_modes[proxy->ctl->iface->md->atomic_mode].by_cpu) {
+    if (uct_varuna_atomic_modes[home->ctl->iface->md->atomic_mode].by_cpu) {
         /* UCP opens interfaces that it does not use: the first one that is used counts */
-        uct_varuna_proxy_join(proxy);
+        uct_varuna_home_join(home);
     }
 
-    uct_varuna_home_get(&name);
-    rep->atomic_mode = proxy->ctl->iface->md->atomic_mode;
+    uct_varuna_home_name_get(&name);
+    rep->atomic_mode = home->ctl->iface->md->atomic_mode;
     rep->home_nic    = name.nic;
     rep->home_epoch  = name.epoch;
-    if (proxy->arena.slots == NULL) {
+    if (home->arena.slots == NULL) {
         return 0;
     }
 
     if (client->first_slot == UCT_VARUNA_SLOT_NONE) {
-        uct_varuna_block_get(proxy, client);
+        uct_varuna_block_get(home, client);
     }
 
-    rep->slots_addr  = (uintptr_t)proxy->arena.slots;
-    rep->marks_addr  = (uintptr_t)proxy->arena.marks;
+    rep->slots_addr  = (uintptr_t)home->arena.slots;
+    rep->marks_addr  = (uintptr_t)home->arena.marks;
     rep->arena_slots = UCT_VARUNA_SLOTS_MAX;
-    length           = uct_varuna_block_pack_key(tail, 0, &proxy->read_own);
+    length           = uct_varuna_block_pack_key(tail, 0, &home->read_own);
     length           = uct_varuna_block_pack_key(tail, length,
-                                                 &proxy->mark_own);
+                                                 &home->mark_own);
     if (client->first_slot == UCT_VARUNA_SLOT_NONE) {
         return length;
     }
@@ -434,17 +434,17 @@ size_t uct_varuna_proxy_fill_open(uct_varuna_proxy_t *proxy,
     rep->own_addr   = client->write_own.address;
     length          = uct_varuna_block_pack_key(tail, length, &client->write_own);
     memcpy(UCS_PTR_BYTE_OFFSET(tail, length),
-           &proxy->arena.marks[client->first_slot], marks_size);
+           &home->arena.marks[client->first_slot], marks_size);
     return length + marks_size;
 }
 
-void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
-                                   uct_varuna_client_t *client)
+void uct_varuna_home_close_client(uct_varuna_home_t *home,
+                                  uct_varuna_home_client_t *client)
 {
     uct_varuna_dead_block_t *block;
     uct_varuna_job_t *job;
 
-    ucs_list_for_each(job, &proxy->jobs, list) {
+    ucs_list_for_each(job, &home->jobs, list) {
         if (job->client == client) {
             job->client = NULL; /* Nobody waits for its result */
         }
@@ -455,7 +455,7 @@ void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
     }
 
     /* From now on the requester cannot write there */
-    if (uct_varuna_own_dereg(proxy->ctl->iface->md, &client->write_own) != UCS_OK) {
+    if (uct_varuna_own_dereg(home->ctl->iface->md, &client->write_own) != UCS_OK) {
         client->first_slot = UCT_VARUNA_SLOT_NONE;
         return; /* ... unless a NIC hangs: the block stays taken */
     }
@@ -467,8 +467,8 @@ void uct_varuna_proxy_close_client(uct_varuna_proxy_t *proxy,
 
     /* Its RC queue pairs are stopped; packets on other lanes expire until then */
     block->first     = client->first_slot;
-    block->due       = uct_varuna_ctl_now(proxy->ctl) +
-                       proxy->ctl->iface->config.packet_lifetime;
+    block->due       = uct_varuna_ctl_now(home->ctl) +
+                       home->ctl->iface->config.packet_lifetime;
     client->first_slot = UCT_VARUNA_SLOT_NONE;
-    ucs_list_add_tail(&proxy->dead_blocks, &block->list);
+    ucs_list_add_tail(&home->dead_blocks, &block->list);
 }

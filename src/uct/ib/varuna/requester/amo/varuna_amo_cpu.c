@@ -44,7 +44,7 @@ UCT_VARUNA_STATIC_ASSERT((sizeof(uct_varuna_amo_msg_t) +
 
 /* --- Order after what was posted on the lane --- */
 
-static void uct_varuna_amo_proxy_read_completion(uct_completion_t *comp)
+static void uct_varuna_amo_cpu_read_completion(uct_completion_t *comp)
 {
     uct_varuna_amo_t *amo = ucs_container_of(comp, uct_varuna_amo_t, comp);
     uct_varuna_ep_t *ep   = amo->ep;
@@ -58,12 +58,12 @@ static void uct_varuna_amo_proxy_read_completion(uct_completion_t *comp)
 }
 
 /* When this read is complete, all earlier writes are in memory. */
-static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_amo_t *amo)
+static ucs_status_t uct_varuna_amo_cpu_read(uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
     ucs_status_t status;
 
-    amo->comp.func   = uct_varuna_amo_proxy_read_completion;
+    amo->comp.func   = uct_varuna_amo_cpu_read_completion;
     amo->comp.count  = 1;
     amo->comp.status = UCS_OK;
     status           = uct_varuna_ep_read_back(ep, &amo->comp);
@@ -76,7 +76,7 @@ static ucs_status_t uct_varuna_amo_proxy_read(uct_varuna_amo_t *amo)
 
 /* @return UCS_OK if it may be sent, UCS_ERR_BUSY if an event will say when to check
  * again, UCS_ERR_NO_RESOURCE to check again; otherwise the lane failed. */
-static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_amo_t *amo)
+static ucs_status_t uct_varuna_amo_cpu_check(uct_varuna_amo_t *amo)
 {
     uct_varuna_ep_t *ep = amo->ep;
     ucs_status_t status;
@@ -91,7 +91,7 @@ static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_amo_t *amo)
             return UCS_ERR_BUSY;
         }
 
-        status = uct_varuna_amo_proxy_read(amo);
+        status = uct_varuna_amo_cpu_read(amo);
         return (status == UCS_OK) ? UCS_ERR_BUSY : status;
     }
 
@@ -108,12 +108,12 @@ static ucs_status_t uct_varuna_amo_proxy_check(uct_varuna_amo_t *amo)
 /* --- Sending --- */
 
 /* All results before this number have arrived. */
-static uint64_t uct_varuna_amo_proxy_acked(const uct_varuna_ep_t *ep)
+static uint64_t uct_varuna_amo_cpu_acked(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_amo_t *oldest;
 
     if (ep->amo.num_sent == 0) {
-        return ep->amo.proxy_seq + 1;
+        return ep->amo.seq + 1;
     }
 
     oldest = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
@@ -121,8 +121,8 @@ static uint64_t uct_varuna_amo_proxy_acked(const uct_varuna_ep_t *ep)
     return oldest->number;
 }
 
-static void uct_varuna_amo_proxy_add_op(uct_varuna_amo_msg_t *msg,
-                                        const uct_varuna_amo_t *amo)
+static void uct_varuna_amo_cpu_add_op(uct_varuna_amo_msg_t *msg,
+                                      const uct_varuna_amo_t *amo)
 {
     uct_varuna_ctl_atomic_op_t *op = &msg->ops[msg->req.count];
 
@@ -141,8 +141,8 @@ static void uct_varuna_amo_proxy_add_op(uct_varuna_amo_msg_t *msg,
     ++msg->req.count;
 }
 
-static void uct_varuna_amo_proxy_post(uct_varuna_ep_t *ep,
-                                      uct_varuna_amo_msg_t *msg, uint64_t acked)
+static void uct_varuna_amo_cpu_post(uct_varuna_ep_t *ep,
+                                    uct_varuna_amo_msg_t *msg, uint64_t acked)
 {
     if (msg->req.count == 0) {
         return;
@@ -155,7 +155,7 @@ static void uct_varuna_amo_proxy_post(uct_varuna_ep_t *ep,
     msg->req.count = 0;
 }
 
-static int uct_varuna_amo_proxy_may_send(const uct_varuna_ep_t *ep)
+static int uct_varuna_amo_cpu_may_send(const uct_varuna_ep_t *ep)
 {
     unsigned num_ready = ep->hot.num_amos - ep->amo.num_sent;
 
@@ -163,10 +163,10 @@ static int uct_varuna_amo_proxy_may_send(const uct_varuna_ep_t *ep)
            ((ep->amo.num_sent == 0) || (num_ready >= UCT_VARUNA_AMO_BATCH));
 }
 
-/* @return As uct_varuna_amo_proxy_check(), of the first that is not sent. */
-static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_ep_t *ep)
+/* @return As uct_varuna_amo_cpu_check(), of the first that is not sent. */
+static ucs_status_t uct_varuna_amo_cpu_send(uct_varuna_ep_t *ep)
 {
-    uint64_t acked      = uct_varuna_amo_proxy_acked(ep);
+    uint64_t acked      = uct_varuna_amo_cpu_acked(ep);
     ucs_status_t status = UCS_OK;
     uct_varuna_amo_msg_t msg;
     uct_varuna_amo_t *amo;
@@ -174,11 +174,11 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_ep_t *ep)
     memset(&msg.req, 0, sizeof(msg.req));
     while (!ucs_list_is_empty(&ep->amo.ready) && (status == UCS_OK)) {
         amo = ucs_list_head(&ep->amo.ready, uct_varuna_amo_t, ready);
-        if ((ep->amo.proxy_seq + 1) >= (acked + UCT_VARUNA_AMO_WINDOW)) {
+        if ((ep->amo.seq + 1) >= (acked + UCT_VARUNA_AMO_WINDOW)) {
             break; /* The peer cannot keep more results */
         }
 
-        status = uct_varuna_amo_proxy_check(amo);
+        status = uct_varuna_amo_cpu_check(amo);
         if (status != UCS_OK) {
             break;
         }
@@ -190,20 +190,20 @@ static ucs_status_t uct_varuna_amo_proxy_send(uct_varuna_ep_t *ep)
 
         ucs_list_del(&amo->ready);
         amo->is_ready = 0;
-        amo->number   = ++ep->amo.proxy_seq;
+        amo->number   = ++ep->amo.seq;
         ++ep->amo.num_sent;
         ++ep->amo.stats.proxied;
-        uct_varuna_amo_proxy_add_op(&msg, amo);
+        uct_varuna_amo_cpu_add_op(&msg, amo);
     }
 
-    uct_varuna_amo_proxy_post(ep, &msg, acked);
+    uct_varuna_amo_cpu_post(ep, &msg, acked);
     return status;
 }
 
 /* Requests in between that are answered are not sent again: their numbers are missing. */
-static void uct_varuna_amo_proxy_repeat(uct_varuna_ep_t *ep)
+static void uct_varuna_amo_cpu_repeat(uct_varuna_ep_t *ep)
 {
-    uint64_t acked  = uct_varuna_amo_proxy_acked(ep);
+    uint64_t acked  = uct_varuna_amo_cpu_acked(ep);
     uint64_t number = 0;
     uct_varuna_amo_msg_t msg;
     uct_varuna_amo_t *amo;
@@ -220,26 +220,26 @@ static void uct_varuna_amo_proxy_repeat(uct_varuna_ep_t *ep)
         }
 
         if (amo->number != (number + 1)) {
-            uct_varuna_amo_proxy_post(ep, &msg, acked);
+            uct_varuna_amo_cpu_post(ep, &msg, acked);
         }
 
-        uct_varuna_amo_proxy_add_op(&msg, amo);
+        uct_varuna_amo_cpu_add_op(&msg, amo);
         number = amo->number;
     }
 
-    uct_varuna_amo_proxy_post(ep, &msg, acked);
+    uct_varuna_amo_cpu_post(ep, &msg, acked);
 }
 
-static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
+static int uct_varuna_amo_cpu_progress(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_status_t status       = UCS_OK;
     uct_varuna_post_t why;
 
-    if (!ucs_list_is_empty(&ep->amo.ready) && uct_varuna_amo_proxy_may_send(ep)) {
+    if (!ucs_list_is_empty(&ep->amo.ready) && uct_varuna_amo_cpu_may_send(ep)) {
         why = uct_varuna_amo_lane_check(iface, ep);
         if (why == UCT_VARUNA_POST_OK) {
-            status = uct_varuna_amo_proxy_send(ep);
+            status = uct_varuna_amo_cpu_send(ep);
         } else {
             uct_varuna_ep_raise_post(ep, why);
             status = UCS_ERR_NO_RESOURCE;
@@ -252,7 +252,7 @@ static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
     }
 
     if (ep->amo.num_sent > 0) {
-        uct_varuna_amo_proxy_repeat(ep);
+        uct_varuna_amo_cpu_repeat(ep);
         return 1;
     }
 
@@ -262,8 +262,8 @@ static int uct_varuna_amo_proxy_progress(uct_varuna_ep_t *ep)
 
 /* --- Results --- */
 
-static uct_varuna_amo_t *uct_varuna_amo_proxy_find(const uct_varuna_ep_t *ep,
-                                                   uint64_t number)
+static uct_varuna_amo_t *uct_varuna_amo_cpu_find(const uct_varuna_ep_t *ep,
+                                                 uint64_t number)
 {
     uct_varuna_amo_t *amo;
 
@@ -277,8 +277,8 @@ static uct_varuna_amo_t *uct_varuna_amo_proxy_find(const uct_varuna_ep_t *ep,
 }
 
 static void
-uct_varuna_amo_proxy_result(uct_varuna_ep_t *ep, uct_varuna_amo_t *amo,
-                            const uct_varuna_ctl_atomic_result_t *result)
+uct_varuna_amo_cpu_result(uct_varuna_ep_t *ep, uct_varuna_amo_t *amo,
+                          const uct_varuna_ctl_atomic_result_t *result)
 {
     ucs_status_t status = (ucs_status_t)result->status;
 
@@ -302,13 +302,13 @@ void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
     /* Atomics that users post in their callbacks are sent in one message */
     ep->amo.holding = 1;
     for (i = 0; (i < rep->count) && (ep->hot.state != UCT_VARUNA_EP_FAILED); ++i) {
-        amo = uct_varuna_amo_proxy_find(ep, rep->first + i);
+        amo = uct_varuna_amo_cpu_find(ep, rep->first + i);
         if (amo == NULL) {
             continue; /* A repeated answer */
         }
 
         --ep->amo.num_sent;
-        uct_varuna_amo_proxy_result(ep, amo, &results[i]);
+        uct_varuna_amo_cpu_result(ep, amo, &results[i]);
     }
 
     ep->amo.holding = 0;
@@ -318,14 +318,14 @@ void uct_varuna_amo_handle_results(uct_varuna_ep_t *ep,
 
     uct_varuna_amo_retry_start(ep);
     uct_varuna_amo_retry_next(ep); /* The answer restarts the interval */
-    if (uct_varuna_amo_proxy_progress(ep)) {
+    if (uct_varuna_amo_cpu_progress(ep)) {
         uct_varuna_ep_add_work(ep);
     }
     uct_varuna_ep_finish_done(ep);
 }
 
-static void uct_varuna_amo_proxy_fail_all(uct_varuna_ep_t *ep,
-                                          ucs_status_t status)
+static void uct_varuna_amo_cpu_fail_all(uct_varuna_ep_t *ep,
+                                        ucs_status_t status)
 {
     ep->amo.num_sent = 0;
     uct_varuna_amo_fail_all(ep, status);
@@ -335,20 +335,20 @@ static void uct_varuna_amo_proxy_fail_all(uct_varuna_ep_t *ep,
 /* --- The table --- */
 
 static ucs_status_t
-uct_varuna_amo_proxy_start(uct_varuna_ep_t *ep,
-                           const uct_varuna_amo_args_t *args)
+uct_varuna_amo_cpu_start(uct_varuna_ep_t *ep,
+                         const uct_varuna_amo_args_t *args)
 {
     return uct_varuna_amo_start(ep, args, 0);
 }
 
-static ucs_status_t uct_varuna_amo_proxy_open(uct_varuna_ep_t *ep,
-                                              const uct_varuna_ctl_open_rep_t *rep)
+static ucs_status_t uct_varuna_amo_cpu_open(uct_varuna_ep_t *ep,
+                                            const uct_varuna_ctl_open_rep_t *rep)
 {
     uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
     return UCS_OK;
 }
 
-static void uct_varuna_amo_proxy_query(uct_iface_attr_t *attr)
+static void uct_varuna_amo_cpu_query(uct_iface_attr_t *attr)
 {
     /* The CPU executes them, whatever the NICs can do */
     attr->cap.atomic32.fop_flags |= UCS_BIT(UCT_ATOMIC_OP_CSWAP);
@@ -358,15 +358,15 @@ static void uct_varuna_amo_proxy_query(uct_iface_attr_t *attr)
     attr->cap.flags |= UCT_IFACE_FLAG_ATOMIC_CPU;
 }
 
-const uct_varuna_amo_ops_t uct_varuna_amo_proxy_ops = {
-    .start      = uct_varuna_amo_proxy_start,
-    .open       = uct_varuna_amo_proxy_open,
+const uct_varuna_amo_ops_t uct_varuna_amo_cpu_ops = {
+    .start      = uct_varuna_amo_cpu_start,
+    .open       = uct_varuna_amo_cpu_open,
     .close      = uct_varuna_amo_native_close,
     .learn_home = uct_varuna_amo_learn_home,
-    .progress   = uct_varuna_amo_proxy_progress,
+    .progress   = uct_varuna_amo_cpu_progress,
     .collect    = uct_varuna_amo_native_collect,
     .executed   = uct_varuna_amo_native_executed,
-    .fail_all   = uct_varuna_amo_proxy_fail_all,
-    .query      = uct_varuna_amo_proxy_query,
+    .fail_all   = uct_varuna_amo_cpu_fail_all,
+    .query      = uct_varuna_amo_cpu_query,
     .has_home   = 1
 };

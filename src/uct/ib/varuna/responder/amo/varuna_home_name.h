@@ -8,18 +8,18 @@
  *
  *   SETTLED(nic, epoch) -> MOVING(none, epoch + 1) -> SETTLED(other, epoch + 2)
  *
- * Used by the proxy and varuna_home_move.c, from the async contexts of several
+ * Used by varuna_home.c and varuna_home_move.c, from the async contexts of several
  * interfaces. It knows nothing of queue pairs.
  */
-#ifndef UCT_VARUNA_HOME_H_
-#define UCT_VARUNA_HOME_H_
+#ifndef UCT_VARUNA_HOME_NAME_H_
+#define UCT_VARUNA_HOME_NAME_H_
 
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <ucs/datastruct/list.h>
 #include <ucs/time/time.h>
 
-/* An interface. Fields are under the lock of varuna_home.c. */
+/* An interface. Fields are under the lock of varuna_home_name.c. */
 typedef struct uct_varuna_home_member {
     ucs_list_link_t            list;
     int                        kick_fd;   /* Written to when it has to act */
@@ -44,14 +44,14 @@ typedef struct uct_varuna_home_name {
  * @param [in] nic_map  NICs which it has.
  * @param [in] kick_fd  Event file descriptor.
  */
-void uct_varuna_home_join(uct_varuna_home_member_t *member, uint8_t nic,
-                          uint8_t nic_map, int kick_fd);
+void uct_varuna_home_name_join(uct_varuna_home_member_t *member, uint8_t nic,
+                               uint8_t nic_map, int kick_fd);
 
 /** Leave: its queue pairs are gone, or will not be used any more. */
-void uct_varuna_home_leave(uct_varuna_home_member_t *member);
+void uct_varuna_home_name_leave(uct_varuna_home_member_t *member);
 
 /** The name as it is now. */
-void uct_varuna_home_get(uct_varuna_home_name_t *name);
+void uct_varuna_home_name_get(uct_varuna_home_name_t *name);
 
 /**
  * Report what @a member has seen. The home NIC begins to move if it has to, or if it may
@@ -64,19 +64,19 @@ void uct_varuna_home_get(uct_varuna_home_name_t *name);
  *
  * @return Nonzero if it has begun to move.
  */
-int uct_varuna_home_report(uct_varuna_home_member_t *member, uint8_t good_map,
-                           unsigned in_use, ucs_time_t now, ucs_time_t delay);
+int uct_varuna_home_name_report(uct_varuna_home_member_t *member, uint8_t good_map,
+                                unsigned in_use, ucs_time_t now, ucs_time_t delay);
 
 /** Moving: nothing of @a member can be executed on the old NIC any more.
  *  @return Nonzero if it was the last one, so that there is a new name. */
-int uct_varuna_home_rest(uct_varuna_home_member_t *member);
+int uct_varuna_home_name_rest(uct_varuna_home_member_t *member);
 
 /** In a new child: the members are the parent's. */
-void uct_varuna_home_forked(void);
+void uct_varuna_home_name_forked(void);
 
 /** @return Zero while it must leave a NIC. Without the lock, so for a look only. */
 static inline int
-uct_varuna_home_is_at_rest(const uct_varuna_home_member_t *member)
+uct_varuna_home_name_is_at_rest(const uct_varuna_home_member_t *member)
 {
     return __atomic_load_n(&member->at_rest, __ATOMIC_RELAXED);
 }

@@ -13,7 +13,7 @@
 
 #include <uct/ib/varuna/md/varuna_mem.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include "varuna_proxy.h"
+#include "varuna_home.h"
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -49,12 +49,12 @@ static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
 
 /* Keys of a region of ours. It may have none for a NIC that was dead when it was
  * registered. @return Whether the home NIC has one. */
-static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
+static int uct_varuna_worker_find_rkeys(uct_varuna_home_t *home,
                                         uint64_t addr, unsigned width,
                                         uint64_t *rkeys)
 {
-    const uct_varuna_iface_t *iface = proxy->ctl->iface;
-    uct_varuna_home_name_t home;
+    const uct_varuna_iface_t *iface = home->ctl->iface;
+    uct_varuna_home_name_t name;
     unsigned link, nic;
     uct_rkey_t rkey;
 
@@ -69,29 +69,29 @@ static int uct_varuna_worker_find_rkeys(uct_varuna_proxy_t *proxy,
         }
     }
 
-    uct_varuna_home_get(&home);
-    return (home.nic < UCT_VARUNA_MAX_LINKS) && (rkeys[home.nic] != UCT_INVALID_RKEY);
+    uct_varuna_home_name_get(&name);
+    return (name.nic < UCT_VARUNA_MAX_LINKS) && (rkeys[name.nic] != UCT_INVALID_RKEY);
 }
 
 /* Read the slot's target. The owner has written the address, so only memory of which a key
  * was given away is read. Another address need not be a lie: a slot keeps the address of
  * its last use, and that memory may be gone. */
 static uct_varuna_worker_read_t
-uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy, uint32_t index, int advance)
+uct_varuna_worker_read_target(uct_varuna_home_t *home, uint32_t index, int advance)
 {
-    uct_varuna_slot_t slot = proxy->arena.slots[index];
+    uct_varuna_slot_t slot = home->arena.slots[index];
     unsigned width         =
-            uct_varuna_worker_slot_width(&slot, proxy->arena.marks[index]);
+            uct_varuna_worker_slot_width(&slot, home->arena.marks[index]);
     uint64_t rkeys[UCT_VARUNA_MAX_LINKS];
     uct_varuna_job_t *job;
 
     if ((width == 0) ||
-        !uct_varuna_md_is_shared(proxy->ctl->iface->md, slot.addr, width)) {
+        !uct_varuna_md_is_shared(home->ctl->iface->md, slot.addr, width)) {
         return UCT_VARUNA_WORKER_NOTHING;
     }
 
-    job = uct_varuna_worker_find_rkeys(proxy, slot.addr, width, rkeys) ?
-          uct_varuna_proxy_job_create(proxy) : NULL;
+    job = uct_varuna_worker_find_rkeys(home, slot.addr, width, rkeys) ?
+          uct_varuna_home_job_create(home) : NULL;
     if (job == NULL) {
         return UCT_VARUNA_WORKER_LATER;
     }
@@ -109,11 +109,11 @@ uct_varuna_worker_read_target(uct_varuna_proxy_t *proxy, uint32_t index, int adv
     return UCT_VARUNA_WORKER_STARTED;
 }
 
-static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
+static int uct_varuna_worker_has_sweeps(const uct_varuna_home_t *home)
 {
     const uct_varuna_job_t *job;
 
-    ucs_list_for_each(job, &proxy->jobs, list) {
+    ucs_list_for_each(job, &home->jobs, list) {
         if (job->is_sweep) {
             return 1;
         }
@@ -125,7 +125,7 @@ static int uct_varuna_worker_has_sweeps(const uct_varuna_proxy_t *proxy)
 /* Check the slots of a block. @return LATER if any cannot be read now, STARTED if others
  * are. */
 static uct_varuna_worker_read_t
-uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
+uct_varuna_worker_sweep_block(uct_varuna_home_t *home,
                               const uct_varuna_dead_block_t *block)
 {
     uct_varuna_worker_read_t result = UCT_VARUNA_WORKER_NOTHING;
@@ -133,7 +133,7 @@ uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
     unsigned i;
 
     for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
-        slot   = uct_varuna_worker_read_target(proxy, block->first + i, 1);
+        slot   = uct_varuna_worker_read_target(home, block->first + i, 1);
         result = ucs_max(result, slot);
     }
 
@@ -144,19 +144,19 @@ uct_varuna_worker_sweep_block(uct_varuna_proxy_t *proxy,
  * endpoints may be closed faster than the timer's period. Called when no sweep is under
  * way, so a sweep that was started for a block is done. A block whose targets cannot all be
  * read now is kept: what a slot's UID means is lost when the slot is used again. */
-static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
+static void uct_varuna_worker_sweep_dead(uct_varuna_home_t *home)
 {
-    ucs_time_t now = uct_varuna_ctl_now(proxy->ctl);
+    ucs_time_t now = uct_varuna_ctl_now(home->ctl);
     uct_varuna_dead_block_t *block, *tmp;
     uct_varuna_worker_read_t sweep;
 
-    ucs_list_for_each_safe(block, tmp, &proxy->dead_blocks, list) {
+    ucs_list_for_each_safe(block, tmp, &home->dead_blocks, list) {
         if (now < block->due) {
             return; /* The list is in order */
         }
 
         if (!block->swept) {
-            sweep        = uct_varuna_worker_sweep_block(proxy, block);
+            sweep        = uct_varuna_worker_sweep_block(home, block);
             block->swept = (sweep == UCT_VARUNA_WORKER_STARTED);
             if (sweep != UCT_VARUNA_WORKER_NOTHING) {
                 continue;
@@ -166,40 +166,40 @@ static void uct_varuna_worker_sweep_dead(uct_varuna_proxy_t *proxy)
         ucs_list_del(&block->list);
         uct_varuna_arena_free(block->first);
         ucs_debug("slots from %u are free again", block->first);
-        ++proxy->stats.swept;
+        ++home->stats.swept;
         ucs_free(block);
     }
 }
 
 /* A living owner confirms at once. A slot that has not changed after one period may
  * belong to one that hangs, or has died without a CLOSE. */
-static void uct_varuna_worker_help_old(uct_varuna_proxy_t *proxy)
+static void uct_varuna_worker_help_old(uct_varuna_home_t *home)
 {
     uint64_t mark;
     unsigned i;
 
     for (i = 0; i < UCT_VARUNA_WORKER_BLOCKS * UCT_VARUNA_SLOT_BLOCK; ++i) {
-        proxy->scan_next = (proxy->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
-        mark             = proxy->arena.marks[proxy->scan_next];
-        if (uct_varuna_worker_slot_width(&proxy->arena.slots[proxy->scan_next],
+        home->scan_next = (home->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
+        mark            = home->arena.marks[home->scan_next];
+        if (uct_varuna_worker_slot_width(&home->arena.slots[home->scan_next],
                                          mark) == 0) {
-            proxy->seen_marks[proxy->scan_next] = 0;
+            home->seen_marks[home->scan_next] = 0;
             continue;
         }
 
-        if (proxy->seen_marks[proxy->scan_next] != mark) {
-            proxy->seen_marks[proxy->scan_next] = mark;
+        if (home->seen_marks[home->scan_next] != mark) {
+            home->seen_marks[home->scan_next] = mark;
             continue;
         }
 
-        uct_varuna_worker_read_target(proxy, proxy->scan_next, 0);
+        uct_varuna_worker_read_target(home, home->scan_next, 0);
     }
 }
 
-void uct_varuna_worker_step(uct_varuna_proxy_t *proxy)
+void uct_varuna_worker_step(uct_varuna_home_t *home)
 {
-    if ((proxy->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(proxy)) {
-        uct_varuna_worker_sweep_dead(proxy);
-        uct_varuna_worker_help_old(proxy);
+    if ((home->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(home)) {
+        uct_varuna_worker_sweep_dead(home);
+        uct_varuna_worker_help_old(home);
     }
 }
