@@ -60,13 +60,13 @@ ucs_status_t uct_varuna_parse_addr(const void *device_addr, const void *addr,
                                    uct_varuna_parsed_addr_t *parsed,
                                    const char **reason_p);
 
-/** @return What stands for a NIC in addresses. */
+/** @return The byte that names a NIC in addresses. */
 static inline uint8_t uct_varuna_wire_nic(unsigned nic, unsigned port)
 {
     return nic | ((nic == port) ? 0 : ((port + 1) << UCT_VARUNA_WIRE_NIC_BITS));
 }
 
-/** @return Whether that can stand for a NIC. */
+/** @return Whether such a byte names a NIC. */
 static inline int uct_varuna_wire_nic_is_valid(uint8_t wire)
 {
     return ((wire & UCS_MASK(UCT_VARUNA_WIRE_NIC_BITS)) < UCT_VARUNA_MAX_LINKS) &&

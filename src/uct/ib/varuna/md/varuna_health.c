@@ -27,7 +27,7 @@ struct uct_varuna_md_end {
     uct_varuna_md_is_dead_func_t is_dead;
     uct_varuna_md_answers_func_t answers;
     char                         dev_name[UCT_DEVICE_NAME_MAX];
-    uct_varuna_backoff_t         backoff;   /* Of who has set is_asked */
+    uct_varuna_backoff_t         backoff;   /* Of the thread that set is_asked */
     ucs_time_t                   failed_at; /* Written by the NIC's thread */
     int                          has_returned; /* The same */
     int                          is_asked;  /* Until the command has come back */

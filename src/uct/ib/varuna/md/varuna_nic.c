@@ -653,7 +653,7 @@ static void uct_varuna_shortage_failed(uct_varuna_backoff_t *backoff, const char
                                        const char *where, ucs_status_t status,
                                        ucs_time_t now)
 {
-    if (uct_varuna_backoff_failed(backoff, status, now)) {
+    if (uct_varuna_backoff_failed(backoff, UCS_ERR_NO_RESOURCE, now)) {
         ucs_warn("rc_varuna: %s gives no %s (%s): other links carry the traffic; it is asked "
                  "again in %.0f s, and less often after each refusal", where, what,
                  ucs_status_string(status), ucs_time_to_sec(uct_varuna_backoff_distance(backoff)));

@@ -35,8 +35,8 @@ static inline int uct_varuna_shortage_may_ask(const uct_varuna_shortage_t *short
  *
  * @param [in] what    What it was asked for, in the singular, for people.
  * @param [in] where   The NIC or port, for people.
- * @param [in] status  Of the try. What fails for the first time, or for another reason than
- *                     before, is a warning.
+ * @param [in] status  Of the try. The first refusal is a warning. Later ones are not, even with
+ *                     another status: UCX's functions report one shortage in several ways.
  * @param [in] now     The time.
  */
 void uct_varuna_shortage_note(uct_varuna_shortage_t *shortage, const char *what,

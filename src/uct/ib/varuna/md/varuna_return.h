@@ -1,19 +1,19 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * A NIC that was reset, and works again. Its device is opened anew, beside the context of its
- * former life, and has a number of its own: no key, address or handle of that life can be taken
- * for one of the new one.
+ * A NIC that was reset and works again. Its device is opened once more, beside the old context,
+ * under a new number. So no key, address or handle of the old context can be mistaken for a new
+ * one.
  *
- *   somebody finds out      the NIC's thread           the thread of the new number
- *   that it answers  -----> opens the device,  ------> registers what exists, one region in
- *                           makes its spare            each command
+ *   the device answers      the NIC's thread           the thread of the new number
+ *   again            -----> opens it, and      ------> registers the existing regions, one in
+ *                           registers a spare          each command
  *                               |                          |
- *                   what is registered from now on         v
- *                   is registered there as well        it is ready: interfaces open lanes
+ *                   new regions are registered             v
+ *                   there too                          it is ready: interfaces open lanes
  *
- * Until a region is registered there, the spare stands in for it, as on a NIC that is short of
- * regions. The number of the former life stays: regions have keys of it, and lanes are open.
+ * A region that is not registered there yet uses the spare, as on a NIC that is short of regions.
+ * The old number stays: regions have keys of it, and lanes are open on it.
  */
 #ifndef UCT_VARUNA_RETURN_H_
 #define UCT_VARUNA_RETURN_H_
