@@ -52,7 +52,7 @@ protected:
     void leave_behind_uid()
     {
         fake_host::message reply = open(alice);
-        unsigned index           = target(alice)->client.first_slot + 3;
+        unsigned index           = target(alice)->home.first_slot + 3;
         uct_varuna_slot_t *slot  = &part()->arena.slots[index];
 
         slot->gen_head = slot->gen_tail = uct_varuna_mark_gen(part()->arena.marks[index]);
