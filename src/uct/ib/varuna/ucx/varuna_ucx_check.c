@@ -12,6 +12,7 @@
 #endif
 
 #include "varuna_ucx_check.h"
+#include "varuna_build_id.h"
 #include "varuna_mlx5_ep.h"
 
 #include <ucs/debug/log.h>
@@ -26,8 +27,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <link.h>
-#include <stdint.h>
 #include <stdio.h>
 
 /* configure takes them from the libraries. A tree that is only compiled has none. */
@@ -45,11 +44,8 @@
 #  define RC_VARUNA_BUILD_ID_UCT_IB_MLX5 RC_VARUNA_BUILD_ID_UCT_IB
 #endif
 
-#define UCT_VARUNA_UCX_CHECK_VAR    "UCX_RC_VARUNA_UCX_CHECK"
-
-#define UCT_VARUNA_UCX_CHECK_ADVICE \
-    "Rebuild rc_varuna for this UCX, or set " UCT_VARUNA_UCX_CHECK_VAR \
-    "=version if you know that its structures are the same"
+/* A function of our libuct. Not uct_query_components(), which rc_varuna_preload.c defines, too */
+#define UCT_VARUNA_UCX_IN_LIBUCT    ((void*)uct_component_register)
 
 typedef enum {
     UCT_VARUNA_UCX_CHECK_STRICT,
@@ -141,7 +137,7 @@ uct_varuna_find_get_version(const char **libuct_path_p)
     Dl_info info;
     void *libucp;
 
-    if (!dladdr((void*)uct_query_components, &info)) {
+    if (!dladdr(UCT_VARUNA_UCX_IN_LIBUCT, &info)) {
         return NULL;
     }
 
@@ -198,7 +194,7 @@ static int uct_varuna_ucx_check_build_id(const void *address, const char *build_
     uct_varuna_build_id_t found;
 
     uct_varuna_build_id_find(address, &found);
-    if ((build_id[0] == '\0') || !strcmp(found.build_id, build_id)) {
+    if (uct_varuna_build_id_equals(&found, build_id)) {
         return 1;
     }
 
@@ -292,8 +288,8 @@ int uct_varuna_ucx_check(void)
 
     return (uct_varuna_ucx_check_mode == UCT_VARUNA_UCX_CHECK_VERSION) ||
            (uct_varuna_ucx_check_build_id(ucs_log_dispatch, RC_VARUNA_BUILD_ID_UCS) &&
-            uct_varuna_ucx_check_build_id(uct_query_components, RC_VARUNA_BUILD_ID_UCT) &&
-            uct_varuna_ucx_check_classes(uct_query_components,
+            uct_varuna_ucx_check_build_id(UCT_VARUNA_UCX_IN_LIBUCT, RC_VARUNA_BUILD_ID_UCT) &&
+            uct_varuna_ucx_check_classes(UCT_VARUNA_UCX_IN_LIBUCT,
                                          uct_varuna_ucx_base_classes));
 }
 
@@ -320,110 +316,4 @@ int uct_varuna_ucx_check_ib(uct_component_h ib)
                   uct_varuna_ucx_is_ib_same(ib);
     }
     return is_same;
-}
-
-/* --- Build-ids --- */
-
-/* Reads the build-id of a mapped library from its notes. Called by varuna_ucx_check.c. */
-
-typedef struct {
-    uintptr_t             address;
-    uct_varuna_build_id_t *found;
-} uct_varuna_build_id_search_t;
-
-/* The first bytes of a segment are in the file, the others are zero */
-static int uct_varuna_build_id_is_mapped(const struct dl_phdr_info *info,
-                                         uintptr_t address, size_t length)
-{
-    const ElfW(Phdr) *segment;
-    uintptr_t offset;
-    unsigned i;
-
-    for (i = 0; i < info->dlpi_phnum; ++i) {
-        segment = &info->dlpi_phdr[i];
-        offset  = address - (info->dlpi_addr + segment->p_vaddr);
-        if ((segment->p_type == PT_LOAD) && (offset < segment->p_memsz) &&
-            (length <= segment->p_memsz - offset)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* @return Whether the note is a build-id. */
-static int uct_varuna_build_id_read(const ElfW(Nhdr) *note, const char *name,
-                                    const uint8_t *bytes, char *build_id)
-{
-    unsigned i;
-
-    if ((note->n_type != NT_GNU_BUILD_ID) || (note->n_namesz != sizeof(ELF_NOTE_GNU)) ||
-        memcmp(name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) ||
-        (note->n_descsz > (UCT_VARUNA_BUILD_ID_MAX - 1) / 2)) {
-        return 0;
-    }
-
-    for (i = 0; i < note->n_descsz; ++i) {
-        snprintf(build_id + (2 * i), 3, "%02x", bytes[i]);
-    }
-    return 1;
-}
-
-/* A segment with notes, one after the other: a header, the name, the contents */
-static void uct_varuna_build_id_search(const ElfW(Phdr) *segment, const char *notes,
-                                       char *build_id)
-{
-    const size_t align = (segment->p_align == 8) ? 8 : 4;
-    size_t contents, offset;
-    const ElfW(Nhdr) *note;
-
-    for (offset = 0; offset + sizeof(*note) <= segment->p_memsz;
-         offset = ucs_align_up(contents + note->n_descsz, align)) {
-        note     = (const ElfW(Nhdr)*)(notes + offset);
-        contents = ucs_align_up(offset + sizeof(*note) + note->n_namesz, align);
-        if ((contents + note->n_descsz > segment->p_memsz) ||
-            uct_varuna_build_id_read(note, (const char*)(note + 1),
-                                     (const uint8_t*)notes + contents, build_id)) {
-            return;
-        }
-    }
-}
-
-/* Called for each library. @return Whether the search is over. */
-static int
-uct_varuna_build_id_visit(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    uct_varuna_build_id_search_t *search = arg;
-    const ElfW(Phdr) *segment;
-    uintptr_t notes;
-    unsigned i;
-
-    (void)size;
-    if (!uct_varuna_build_id_is_mapped(info, search->address, 1)) {
-        return 0;
-    }
-
-    ucs_strncpy_zero(search->found->path,
-                     (info->dlpi_name[0] == '\0') ? "the program" : info->dlpi_name,
-                     sizeof(search->found->path));
-    for (i = 0; (i < info->dlpi_phnum) && (search->found->build_id[0] == '\0'); ++i) {
-        segment = &info->dlpi_phdr[i];
-        notes   = info->dlpi_addr + segment->p_vaddr;
-        if ((segment->p_type == PT_NOTE) &&
-            uct_varuna_build_id_is_mapped(info, notes, segment->p_memsz)) {
-            uct_varuna_build_id_search(segment, (const char*)notes,
-                                       search->found->build_id);
-        }
-    }
-    return 1;
-}
-
-void uct_varuna_build_id_find(const void *address, uct_varuna_build_id_t *found_p)
-{
-    uct_varuna_build_id_search_t search = {
-        .address = (uintptr_t)address,
-        .found   = found_p
-    };
-
-    memset(found_p, 0, sizeof(*found_p));
-    dl_iterate_phdr(uct_varuna_build_id_visit, &search);
 }

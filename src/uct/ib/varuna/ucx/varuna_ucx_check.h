@@ -9,7 +9,6 @@
 #define UCT_VARUNA_UCX_CHECK_H_
 
 #include <uct/base/uct_component.h>
-#include <limits.h>
 
 /**
  * Compare libuct and libucs. Call it once, before anything is registered with them. The
@@ -28,27 +27,5 @@ int uct_varuna_ucx_check(void);
  * @return Whether they may be used. Otherwise the first call has told why not.
  */
 int uct_varuna_ucx_check_ib(uct_component_h ib);
-
-/* --- Build-ids --- */
-
-/* GNU build-ids of libraries in this process. The linker makes one from all that it links,
- * so two builds of the same version differ in it. */
-
-/* Usually 20 bytes (SHA1), as hexadecimal digits */
-#define UCT_VARUNA_BUILD_ID_MAX    (2 * 64 + 1)
-
-/* What is known of a library in this process */
-typedef struct {
-    char path[PATH_MAX];
-    char build_id[UCT_VARUNA_BUILD_ID_MAX]; /* In hexadecimal digits; "" if it has none */
-} uct_varuna_build_id_t;
-
-/**
- * Find the library, or program, with an address.
- *
- * @param [in]  address  Of one of its functions or objects.
- * @param [out] found_p  The library. With an empty path if there is none.
- */
-void uct_varuna_build_id_find(const void *address, uct_varuna_build_id_t *found_p);
 
 #endif
