@@ -29,6 +29,7 @@ bin/rc_varuna_run
 include/rc_varuna.h
 lib/mlx5emu/libmlx5emu.so
 lib/pkgconfig/rc_varuna.pc
+lib/ucx/librc_varuna_preload.so
 lib/ucx/libuct_varuna.so
 lib/ucx/libuct_varuna.so.0
 share/man/man1/mlx5emu.1

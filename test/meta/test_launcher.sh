@@ -9,6 +9,7 @@
 
 run=$RCV_PREFIX/bin/rc_varuna_run
 plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
+preload=$RCV_PREFIX/lib/ucx/librc_varuna_preload.so
 read -r major minor patch < <("$top/config/ucx_version.sh" installed ucx_info |
                               tr . ' ')
 
@@ -27,36 +28,69 @@ EOF
     export LD_LIBRARY_PATH=$PWD/lib
 }
 
-test_preloads_into_an_old_ucx() {
-    ((major == 1 && minor < 22)) || { echo "# skipped: this UCX has a plugin path"; return; }
-    fails 0 "^LD_PRELOAD=$plugin\$" "$run" env
-    fails 0 "^LD_PRELOAD=$plugin\$" "$run" -p
+test_preloads() {
+    fails 0 "^LD_PRELOAD=$preload\$" "$run" env
+    fails 0 "^LD_PRELOAD=$preload\$" "$run" -p
+    [ "$("$run" -p | wc -l)" -eq 1 ] || fail "$("$run" -p)"
 }
 
 test_keeps_what_is_preloaded() {
-    ((major == 1 && minor < 22)) || { echo "# skipped: this UCX has a plugin path"; return; }
     export LD_PRELOAD=libm.so.6
-    fails 0 "^LD_PRELOAD=libm.so.6:$plugin\$" "$run" -p
+    fails 0 "^LD_PRELOAD=libm.so.6:$preload\$" "$run" -p
+    # But not ours of another installation
+    cp "$preload" .
+    export LD_PRELOAD="$PWD/${preload##*/} libm.so.6"
+    fails 0 "^LD_PRELOAD=libm.so.6:$preload\$" "$run" -p
 }
 
-test_plugin_path_for_a_new_ucx() {
-    # A launcher that was built for 1.22.3
-    gcc -D_GNU_SOURCE -DPACKAGE_VERSION='"0"' -DRUN_MODULE_DIR='"/nowhere"' \
-        -DRC_VARUNA_UCX_MAJOR=1 -DRC_VARUNA_UCX_MINOR=22 \
-        -DRC_VARUNA_UCX_PATCH=3 -o launcher \
-        "$top/src/tools/rc_varuna_run/rc_varuna_run.c"
-    fake_ucx 1 22 3
-    fails 0 "^UCX_PLUGIN_PATH=${plugin%/*}\$" ./launcher -l "$plugin" -p
-    export UCX_PLUGIN_PATH=/some/where
-    fails 0 "^UCX_PLUGIN_PATH=/some/where,${plugin%/*}\$" \
-        ./launcher -l "$plugin" -p
+test_another_plugin() {
+    cp "$plugin" other.so
+    fails 0 "^LD_PRELOAD=$preload\$" "$run" -l other.so -p
+    fails 0 "^RC_VARUNA_PLUGIN=$PWD/other.so\$" "$run" -l other.so env
+    # What an outer one has set does not count
+    fails 0 "^RC_VARUNA_PLUGIN=$plugin\$" "$run" -l other.so "$run" env
+}
+
+# own_ucx NAME [DIRECTORY]: makes ./program, which is linked with a UCX 1.7.5 of this name in
+# ./DIRECTORY (own)
+own_ucx() {
+    local dir=${2:-own}
+    mkdir -p "$dir"
+    fake_ucx 1 7 5
+    unset LD_LIBRARY_PATH
+    gcc -shared -fPIC -Wl,-soname,"$1" -o "$dir/$1" ucp.c
+    echo "void ucp_get_version(); int main() { unsigned v; ucp_get_version(&v, &v, &v); }" >main.c
+    gcc -Wno-all -o program main.c -Wl,--no-as-needed "$PWD"/own/*.so.* "$PWD/$dir/$1" \
+        -Wl,-rpath,"$PWD/$dir:$PWD/own"
+}
+
+test_judges_the_ucx_of_the_program() {
+    own_ucx libucp.so.0
+    fails 125 "built for UCX $major.$minor.$patch, and ./program uses 1.7.5, $PWD/own/libucp.so.0" \
+        "$run" ./program
+    fails 125 "and program uses 1.7.5" env PATH="$PWD:$PATH" "$run" program
+    # A script may start anything
+    printf '#!/bin/sh\n' >script
+    chmod +x script
+    fails 0 "the dynamic linker uses /.*/libucp.so.0, UCX $major.$minor.$patch" \
+        "$run" -v ./script
+    fails 0 "ucx_info uses /.*/libucp.so.0, UCX $major.$minor.$patch" "$run" -v ucx_info -v
+    own_ucx libucp.so.0.1 second
+    fails 0 "WARN ./program is linked with two UCX, $PWD/.*/libucp.so.0.* and $PWD/.*/libucp.so.0" \
+        env UCX_RC_VARUNA_UCX_CHECK=off "$run" ./program
+}
+
+test_refuses_a_renamed_ucx() {
+    own_ucx libucp-3f2a.so.0
+    fails 125 "./program uses a UCX of its own, $PWD/own/libucp-3f2a.so.0" "$run" ./program
+    fails 125 'UCX of its own' env UCX_RC_VARUNA_UCX_CHECK=off "$run" ./program
 }
 
 test_refuses_another_ucx() {
     fake_ucx 1 7 5
-    fails 125 "built for UCX $major.$minor.$patch, .* finds is 1.7.5" \
+    fails 125 "built for UCX $major.$minor.$patch, and the dynamic linker uses 1.7.5" \
         "$run" true
-    fails 125 'finds is 1.7.5' env UCX_RC_VARUNA_UCX_CHECK=version "$run" true
+    fails 125 'linker uses 1.7.5' env UCX_RC_VARUNA_UCX_CHECK=version "$run" true
     fails 0 '' env UCX_RC_VARUNA_UCX_CHECK=off "$run" -p
 }
 
@@ -101,7 +135,7 @@ test_help_and_version() {
     for option in -V --version; do
         fails 0 "for UCX $major.$minor.$patch" "$run" $option
     done
-    fails 0 "^LD_PRELOAD=|^UCX_PLUGIN_PATH=" "$run" --plugin "$plugin" --print
+    fails 0 "^LD_PRELOAD=" "$run" --verbose --plugin "$plugin" --print
     fails 125 'Usage' "$run" --helpless
 }
 

@@ -23,7 +23,7 @@ CXXFLAGS=-O0" >log 2>&1 || fail "$(tail -n 5 log)"
 
 # It installs next to Debian's UCX, has no files in common with it, and works from there
 test_debian_package() {
-    local package plugin
+    local package preload
     package=$(RC_VARUNA_DEB_BUILD=$PWD/build RC_VARUNA_UCX_SRC=$ucx_src \
                   DEBEMAIL=packages@rc-varuna.org \
                   "$top/contrib/deb.sh" "$PWD/out" 2>log) ||
@@ -45,11 +45,11 @@ test_debian_package() {
 
     # Its programs search for the libraries in /usr/lib, where they are not installed
     dpkg-deb -x "$package" root
-    plugin=$(echo "$PWD"/root/usr/lib/*/ucx/libuct_varuna.so.0)
+    preload=$(echo "$PWD"/root/usr/lib/*/ucx/librc_varuna_preload.so)
     fabric_up --hosts 1
     "$emu" exec -n "$fabric" 0 -- \
         sh -c 'LD_PRELOAD=$LD_PRELOAD:$1 exec /usr/bin/ucx_info -d -t rc_varuna' \
-        sh "$plugin" >info 2>&1
+        sh "$preload" >info 2>&1
     check grep -q 'Device: varuna_mlx5_1:1' info
     fabric_down
 }

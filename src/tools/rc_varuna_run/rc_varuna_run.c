@@ -3,17 +3,16 @@
  *
  * rc_varuna_run: runs a program so that its UCX finds the rc_varuna transport.
  *
- * UCX 1.22 and later look for transports in the directories of UCX_PLUGIN_PATH. An
- * older UCX has only the transports that it was built with; there the plugin is
- * preloaded and registers itself. The dynamic linker determines which UCX the program
- * loads, in the environment of the program.
+ * It preloads an object that opens the plugin when UCX looks for its transports, if this UCX
+ * is the one that the plugin was built for (rc_varuna_preload.c).
  */
 
 #ifdef HAVE_CONFIG_H
 #  include "rc_varuna_build.h"
 #endif
 
-#include <dlfcn.h>
+#include "run_ucx.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -27,7 +26,8 @@
 
 
 #define RUN_PLUGIN       "libuct_varuna.so.0"
-#define RUN_LIBUCP       "libucp.so.0"
+#define RUN_PRELOAD      "librc_varuna_preload.so"
+#define RUN_PLUGIN_VAR   "RC_VARUNA_PLUGIN" /* Read by RUN_PRELOAD */
 #define RUN_CHECK_VAR    "UCX_RC_VARUNA_UCX_CHECK"
 
 /* As in env(1) and chroot(1) */
@@ -36,32 +36,15 @@
 #define RUN_EXIT_NOENT   127
 
 
-typedef struct {
-    unsigned major;
-    unsigned minor;
-    unsigned patch;
-} run_version_t;
-
-/* The environment variable that loads the plugin into a program */
-typedef struct {
-    const char *name;
-    char       *value;
-} run_variable_t;
-
-typedef void (*run_get_version_func_t)(unsigned *major, unsigned *minor,
-                                       unsigned *patch);
-
 static const run_version_t run_built_for = {
-    .major = RC_VARUNA_UCX_MAJOR,
-    .minor = RC_VARUNA_UCX_MINOR,
-    .patch = RC_VARUNA_UCX_PATCH
+    {RC_VARUNA_UCX_MAJOR, RC_VARUNA_UCX_MINOR, RC_VARUNA_UCX_PATCH}
 };
 
-/* Location of the plugin relative to this program: in an installation and in a build
- * tree */
-static const char *run_plugin_dirs[] = {
+/* Where our files are, relative to this program: in an installation, and in a build tree */
+static const char *run_dirs[] = {
     "../lib/ucx",
-    "../../uct/ib/varuna/.libs"
+    "../../uct/ib/varuna/.libs",
+    ".libs"
 };
 
 
@@ -78,14 +61,14 @@ static void run_usage(FILE *stream)
             " installed with this\n"
             "                      command)\n"
             "  -p, --print         do not run anything, but print the"
-            " environment variable\n"
-            "                      that does it\n"
+            " environment variables\n"
+            "                      that do it\n"
+            "  -v, --verbose       print which UCX the command uses\n"
             "  -V, --version       print versions\n"
             "  -h, --help          print this help\n");
 }
 
-static void __attribute__((noreturn, format(printf, 1, 2)))
-run_fatal(const char *format, ...)
+void run_fatal(const char *format, ...)
 {
     va_list ap;
 
@@ -97,8 +80,7 @@ run_fatal(const char *format, ...)
     exit(RUN_EXIT_SELF);
 }
 
-static char *__attribute__((format(printf, 1, 2)))
-run_format(const char *format, ...)
+char *run_format(const char *format, ...)
 {
     va_list ap;
     char *string;
@@ -113,8 +95,9 @@ run_format(const char *format, ...)
     return string;
 }
 
-/* Absolute path of the plugin file @a path; exits when it cannot be used. */
-static char *run_plugin_check(const char *path)
+/* Absolute path of the file @a path, that is preloaded or opened; exits when it cannot be
+ * used. */
+static char *run_check_file(const char *path)
 {
     const char *name = strrchr(path, '/');
     char *directory;
@@ -123,10 +106,10 @@ static char *run_plugin_check(const char *path)
     char *result;
 
     if (access(path, R_OK) != 0) {
-        run_fatal("the plugin %s cannot be read: %s", path, strerror(errno));
+        run_fatal("%s cannot be read: %s", path, strerror(errno));
     }
     if ((stat(path, &st) != 0) || !S_ISREG(st.st_mode)) {
-        run_fatal("the plugin %s is not a file", path);
+        run_fatal("%s is not a file", path);
     }
 
     /* Keep the name of the file: it may be a link, and UCX uses the name */
@@ -140,21 +123,28 @@ static char *run_plugin_check(const char *path)
     free(absolute);
     free(directory);
 
-    if (strpbrk(result, " :,") != NULL) {
-        run_fatal("the path of the plugin, \"%s\", has a space, a colon or a "
-                  "comma in it, which neither LD_PRELOAD nor UCX_PLUGIN_PATH "
-                  "can express", result);
+    if (strpbrk(result, " :") != NULL) {
+        run_fatal("the path \"%s\" has a space or a colon in it, which LD_PRELOAD cannot "
+                  "express", result);
     }
     return result;
 }
 
-/* The plugin of the same installation. */
-static char *run_plugin_find(void)
+/* Our file @a name, in @a first (if it is not NULL), or in the same installation. */
+static char *run_find(const char *name, const char *first)
 {
     char self[PATH_MAX];
     ssize_t length;
     char *path;
     size_t i;
+
+    if (first != NULL) {
+        path = run_format("%s/%s", first, name);
+        if (access(path, R_OK) == 0) {
+            return path;
+        }
+        free(path);
+    }
 
     length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length < 0) {
@@ -163,91 +153,111 @@ static char *run_plugin_find(void)
     self[length]        = '\0';
     *strrchr(self, '/') = '\0';
 
-    for (i = 0; i < sizeof(run_plugin_dirs) / sizeof(run_plugin_dirs[0]);
-         ++i) {
-        path = run_format("%s/%s/%s", self, run_plugin_dirs[i], RUN_PLUGIN);
+    for (i = 0; i < sizeof(run_dirs) / sizeof(run_dirs[0]); ++i) {
+        path = run_format("%s/%s/%s", self, run_dirs[i], name);
         if (access(path, R_OK) == 0) {
             return path;
         }
         free(path);
     }
 
-    path = run_format("%s/%s", RUN_MODULE_DIR, RUN_PLUGIN);
+    path = run_format("%s/%s", RUN_MODULE_DIR, name);
     if (access(path, R_OK) == 0) {
         return path;
     }
-    run_fatal("%s is neither in %s/../lib/ucx nor in %s: name it by -l FILE",
-              RUN_PLUGIN, self, RUN_MODULE_DIR);
+    run_fatal("%s is neither in %s/../lib/ucx nor in %s%s", name, self, RUN_MODULE_DIR,
+              strcmp(name, RUN_PLUGIN) ? "" : ": name it by -l FILE");
 }
 
-/* Version of the UCX that the program will load. */
-static run_version_t run_ucx_version(void)
-{
-    run_get_version_func_t get_version;
-    run_version_t version;
-    void *libucp;
-
-    libucp = dlopen(RUN_LIBUCP, RTLD_LAZY | RTLD_LOCAL);
-    if (libucp == NULL) {
-        run_fatal("UCX was not found: %s. If it is not installed where the "
-                  "dynamic linker looks, set LD_LIBRARY_PATH", dlerror());
-    }
-    get_version = (run_get_version_func_t)dlsym(libucp, "ucp_get_version");
-    if (get_version == NULL) {
-        run_fatal("cannot get the version of %s: %s", RUN_LIBUCP, dlerror());
-    }
-    get_version(&version.major, &version.minor, &version.patch);
-    return version;
-}
-
-/* The plugin compares more when it is loaded. It also tells if the variable has another
- * value, which counts as strict. */
-static void run_version_check(const run_version_t *version)
+/*
+ * Judge the UCX that the @a command uses. More is compared when the plugin is loaded. It also
+ * tells if the variable has another value, which counts as strict.
+ */
+static void run_check(const char *command, int verbose)
 {
     const char *mode = getenv(RUN_CHECK_VAR);
+    const char *user = command;
+    run_ucx_t ucx;
 
-    if ((memcmp(version, &run_built_for, sizeof(*version)) == 0) ||
-        ((mode != NULL) && (strcasecmp(mode, "off") == 0))) {
-        return;
+    run_ucx_find(command, &ucx);
+    if (!ucx.is_linked) {
+        user = "the dynamic linker";
     }
-    run_fatal("rc_varuna was built for UCX %u.%u.%u, and the UCX that the "
-              "dynamic linker finds is %u.%u.%u: rebuild it for that one, or "
-              "point LD_LIBRARY_PATH to the other",
-              run_built_for.major, run_built_for.minor, run_built_for.patch,
-              version->major, version->minor, version->patch);
+
+    if (ucx.libucp == NULL) {
+        run_fatal("UCX was not found: %s. If it is not installed where the dynamic linker "
+                  "looks, set LD_LIBRARY_PATH", ucx.error);
+    } else if (!run_ucx_has_name(&ucx)) {
+        run_fatal("%s uses a UCX of its own, %s, and rc_varuna only works with one that is "
+                  "called " RUN_LIBUCP, user, ucx.libucp);
+    } else if ((ucx.error != NULL) && !ucx.is_linked) {
+        run_fatal("cannot get the version of %s: %s", ucx.libucp, ucx.error);
+    }
+
+    if (ucx.second != NULL) {
+        fprintf(stderr, "rc_varuna_run: WARN %s is linked with two UCX, %s and %s\n", user,
+                ucx.libucp, ucx.second);
+    }
+    if (verbose) {
+        fprintf(stderr, "rc_varuna_run: %s uses %s, UCX %u.%u.%u%s\n", user, ucx.libucp,
+                ucx.version.number[0], ucx.version.number[1], ucx.version.number[2],
+                (ucx.error == NULL) ? "" : " (unknown)");
+    }
+
+    if ((ucx.error == NULL) && ((mode == NULL) || strcasecmp(mode, "off")) &&
+        memcmp(&ucx.version, &run_built_for, sizeof(run_built_for))) {
+        run_fatal("rc_varuna was built for UCX %u.%u.%u, and %s uses %u.%u.%u, %s: rebuild it "
+                  "for that one, or point LD_LIBRARY_PATH to the other",
+                  run_built_for.number[0], run_built_for.number[1], run_built_for.number[2],
+                  user, ucx.version.number[0], ucx.version.number[1], ucx.version.number[2],
+                  ucx.libucp);
+    }
 }
 
-/* @return The value of the variable @a name with @a item appended. */
-static char *run_append(const char *name, char separator, const char *item)
+static void run_set(const char *name, const char *value, int print)
 {
-    const char *old = getenv(name);
-
-    if ((old == NULL) || (old[0] == '\0')) {
-        return run_format("%s", item);
+    if (print) {
+        printf("%s=%s\n", name, value);
+    } else if (setenv(name, value, 1) != 0) {
+        run_fatal("cannot set %s: %s", name, strerror(errno));
     }
-    return run_format("%s%c%s", old, separator, item);
 }
 
-/* Choose the variable that makes a UCX of this @a version load the @a plugin. */
-static run_variable_t
-run_variable_make(const run_version_t *version, const char *plugin)
+/* @return What is preloaded already, and then @a preload. It takes the place of that of another
+ * installation: two of them would take each other for UCX. */
+static char *run_preload_list(const char *preload)
 {
-    int has_path = (version->major > 1) ||
-                   ((version->major == 1) && (version->minor >= 22));
-    run_variable_t variable;
-    char *directory;
+    const char *old = getenv("LD_PRELOAD");
+    char *rest      = run_format("%s", (old == NULL) ? "" : old);
+    char *list      = run_format("%s", "");
+    const char *name;
+    char *item, *longer;
 
-    if (has_path) {
-        directory                = run_format("%s", plugin);
-        *strrchr(directory, '/') = '\0';
-        variable.name            = "UCX_PLUGIN_PATH";
-        variable.value           = run_append(variable.name, ',', directory);
-        free(directory);
-    } else {
-        variable.name  = "LD_PRELOAD";
-        variable.value = run_append(variable.name, ':', plugin);
+    while ((item = strsep(&rest, " :")) != NULL) {
+        name = strrchr(item, '/');
+        if ((item[0] != '\0') && strcmp((name == NULL) ? item : name + 1, RUN_PRELOAD)) {
+            longer = run_format("%s%s:", list, item);
+            free(list);
+            list = longer;
+        }
     }
-    return variable;
+    return run_format("%s%s", list, preload);
+}
+
+/* Set, or print, the variables that load the @a plugin: what is preloaded opens the one next
+ * to it, if none is named. */
+static void run_set_variables(const char *plugin, int print)
+{
+    char *directory = run_format("%.*s", (int)(strrchr(plugin, '/') - plugin), plugin);
+    char *preload   = run_check_file(run_find(RUN_PRELOAD, directory));
+    char *beside;
+
+    run_set("LD_PRELOAD", run_preload_list(preload), print);
+    strrchr(preload, '/')[0] = '\0';
+    beside                   = run_format("%s/%s", preload, RUN_PLUGIN);
+    if (strcmp(plugin, beside) || (getenv(RUN_PLUGIN_VAR) != NULL)) {
+        run_set(RUN_PLUGIN_VAR, plugin, print);
+    }
 }
 
 static void __attribute__((noreturn)) run_exec(char **argv)
@@ -266,30 +276,31 @@ int main(int argc, char **argv)
     static const struct option options[] = {
         {"plugin",  required_argument, NULL, 'l'},
         {"print",   no_argument,       NULL, 'p'},
+        {"verbose", no_argument,       NULL, 'v'},
         {"version", no_argument,       NULL, 'V'},
         {"help",    no_argument,       NULL, 'h'},
         {NULL,      0,                 NULL, 0}
     };
     char *plugin = NULL;
     int print    = 0;
-    run_variable_t variable;
-    run_version_t version;
+    int verbose  = 0;
     int opt;
 
     /* '+': arguments after the command are the command's */
-    while ((opt = getopt_long(argc, argv, "+l:pVh", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "+l:pvVh", options, NULL)) != -1) {
         switch (opt) {
         case 'l':
             free(plugin);
-            plugin = run_plugin_check(optarg);
+            plugin = run_check_file(optarg);
             break;
         case 'p':
             print = 1;
             break;
+        case 'v':
+            verbose = 1;
+            break;
         case 'V':
-            printf("rc_varuna_run %s, for UCX %u.%u.%u\n", PACKAGE_VERSION,
-                   run_built_for.major, run_built_for.minor,
-                   run_built_for.patch);
+            printf("rc_varuna_run %s, for UCX %s\n", PACKAGE_VERSION, RC_VARUNA_UCX_VERSION);
             return 0;
         case 'h':
             run_usage(stdout);
@@ -308,18 +319,12 @@ int main(int argc, char **argv)
     }
 
     if (plugin == NULL) {
-        plugin = run_plugin_check(run_plugin_find());
+        plugin = run_check_file(run_find(RUN_PLUGIN, NULL));
     }
-    version = run_ucx_version();
-    run_version_check(&version);
-    variable = run_variable_make(&version, plugin);
-
+    run_check(argv[optind], verbose);
+    run_set_variables(plugin, print);
     if (print) {
-        printf("%s=%s\n", variable.name, variable.value);
         return 0;
-    }
-    if (setenv(variable.name, variable.value, 1) != 0) {
-        run_fatal("cannot set %s: %s", variable.name, strerror(errno));
     }
     run_exec(&argv[optind]);
 }

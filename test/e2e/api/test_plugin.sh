@@ -9,6 +9,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
+preload=$RCV_PREFIX/lib/ucx/librc_varuna_preload.so
 version=$("$top/config/ucx_version.sh" installed ucx_info)
 ucx_lib=$(ldd "$(command -v ucx_info)" |
           awk '/libuct\.so/ {print $3; exit}' | xargs -r dirname)
@@ -104,7 +105,8 @@ links() {
 
 test_registers_by_preload() {
     components_program
-    count_is 1 '^component varuna$' env LD_PRELOAD="$plugin" ./components
+    count_is 1 '^component varuna$' env LD_PRELOAD="$preload" ./components
+    count_is 0 'rc_varuna' env LD_PRELOAD="$preload" ./components
 }
 
 test_registers_as_a_module() {
@@ -116,7 +118,113 @@ test_registers_once() {
     components_program
     cp "$plugin" copy.so
     count_is 1 '^component varuna$' \
-        env LD_PRELOAD="$plugin" ./components "$plugin" "$PWD/copy.so"
+        env LD_PRELOAD="$preload" ./components "$plugin" "$PWD/copy.so"
+}
+
+# What is preloaded brings nothing into a program without UCX, and its child has the plugin
+test_preloads_nothing_but_itself() {
+    local needed
+    needed=$(readelf -d "$preload" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+    ! grep -vE '^lib(c|dl|asan|ubsan|tsan)\.so' <<<"$needed" || fail "it needs $needed"
+    components_program
+    cat >script <<'EOF2'
+grep -E '/lib(uc|ibv|mlx)|varuna' /proc/$$/maps | sed 's/.* /mapped /' | sort -u
+./components
+EOF2
+    count_is 1 '^mapped ' env LD_PRELOAD="$preload" sh script
+    count_is 1 '^mapped .*/librc_varuna_preload.so$' env LD_PRELOAD="$preload" sh script
+    count_is 1 '^component varuna$' env LD_PRELOAD="$preload" sh script
+}
+
+# renamed_ucx: copies the installed UCX to ./own as packages of Python do it: under other names,
+# here of the same length
+renamed_ucx() {
+    local lib
+    mkdir own
+    for lib in ucm ucs uct; do
+        LC_ALL=C sed 's/libuc\([mst]\)\.so\.0/libuc\1-3f.0/g' "$ucx_lib/lib$lib.so.0" >own/lib$lib-3f.0
+    done
+}
+
+# opener_program: builds ./opener, which opens libraries for themselves alone and lets each
+# print its components twice; and two such libraries, ./system.so and ./own.so, which are linked
+# with a UCX each
+opener_program() {
+    cat >opener.c <<'EOF2'
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i < argc; ++i) {
+        void *lib       = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+        int (*list)(void) = (lib == NULL) ? NULL : dlsym(lib, "list");
+        if ((list == NULL) || (list() != 0) || (list() != 0)) {
+            fprintf(stderr, "%s fails: %s\n", argv[i], dlerror());
+            return 1;
+        }
+    }
+    return 0;
+}
+EOF2
+    cat >user.c <<'EOF2'
+#include <stdio.h>
+
+int uct_query_components(char ***components_p, unsigned *num_components_p);
+
+int list(void)
+{
+    unsigned i, num_components;
+    char **components;
+
+    if ((signed char)uct_query_components(&components, &num_components) != 0) {
+        return 1;
+    }
+
+    for (i = 0; i < num_components; ++i) {
+        printf(NAME " %s\n", components[i]);
+    }
+    return 0;
+}
+EOF2
+    gcc -o opener opener.c -ldl
+    gcc -shared -fPIC -DNAME='"system"' -o system.so user.c -L"$ucx_lib" -luct \
+        -Wl,-rpath,"$ucx_lib"
+    gcc -shared -fPIC -DNAME='"own"' -o own.so user.c -Lown -l:libuct-3f.0 \
+        -Wl,-rpath,"$PWD/own" -Wl,--allow-shlib-undefined
+    export LD_LIBRARY_PATH=$PWD/own${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+}
+
+# It works as it does alone, also if its build-id is right, and no other UCX is loaded for it
+test_ucx_with_another_name() {
+    local opener=(env LD_PRELOAD="$preload" ./opener)
+    renamed_ucx
+    opener_program
+    count_is 2 '^own self$' ./opener ./own.so
+    count_is 2 '^own self$' "${opener[@]}" ./own.so
+    count_is 0 'varuna$' "${opener[@]}" ./own.so
+    count_is 1 'WARN .*not available in .*/own/libuct-3f.0: it is linked with libuct.so.0' \
+        "${opener[@]}" ./own.so
+    count_is 0 'calling init: .*libuct(\.so|_varuna)' env LD_DEBUG=files "${opener[@]}" ./own.so
+}
+
+# Each caller gets the answer of its own one
+test_two_ucx_in_a_process() {
+    local opener=(env LD_PRELOAD="$preload" ./opener) order
+    renamed_ucx
+    opener_program
+    for order in './own.so ./system.so' './system.so ./own.so'; do
+        # shellcheck disable=SC2086 # two words
+        "${opener[@]}" $order >out 2>&1 || fail "$(cat out)"
+        count_is 2 '^own self$' cat out
+        count_is 2 '^system self$' cat out
+        count_is 0 '^own varuna$' cat out
+        count_is 2 '^system varuna$' cat out
+        count_is 1 'WARN .*not available in .*/own/libuct-3f.0' cat out
+        count_is 1 'process has a second UCX: .*/libuct' cat out
+    done
 }
 
 # Only ./components loads it; another program would log why the plugin is not available

@@ -11,6 +11,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0
+preload=$RCV_PREFIX/lib/ucx/librc_varuna_preload.so
 ucx_lib=$(ldd "$(command -v ucx_info)" |
           awk '/libuct\.so/ {print $3; exit}' | xargs -r readlink -f | xargs -r dirname)
 # Those that the plugin knows the insides of
@@ -183,14 +184,16 @@ test_other_sizes() {
 
 # A plugin that was built for libraries without build-ids: only sizes are left
 test_sizes_decide_without_build_ids() {
-    local lib id copy=plugin/${plugin##*/}
+    local lib id zeros
 
     mkdir plugin
-    cp "$plugin" plugin/
+    cp "$plugin" "$preload" plugin/
     for lib in "${libs[@]}"; do
         id=$(build_id "$ucx_lib/$lib")
-        LC_ALL=C sed -i "s/$id/$(tr '0-9a-f' '\0' <<<"$id" | sed 's/./\\x00/g')/" "$copy"
-        ! grep -q "$id" "$copy" || fail "the plugin still knows $id"
+        # shellcheck disable=SC2001
+        zeros=$(sed 's/./\\x00/g' <<<"$id")
+        LC_ALL=C sed -i "s/$id/$zeros/g" plugin/*
+        ! grep -q "$id" plugin/* || fail "the plugin still knows $id"
     done
     fabric_up --hosts 1
     runtime

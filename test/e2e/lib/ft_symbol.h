@@ -7,7 +7,7 @@
 #define FT_SYMBOL_H_
 
 /** @return The function of this name, or NULL. Call it after UCX has loaded the
- *  plugin, which was preloaded or is in the path of plugins (1.22). */
+ *  plugin. */
 void *ft_symbol(const char *name);
 
 #endif

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Registers the component and the transport with UCX when the library is loaded, by
- * UCX's module loader or by LD_PRELOAD, if UCX is the one that it was built for.
+ * rc_varuna_preload.c or by UCX's module loader, if UCX is the one that it was built for.
  * Called by the dynamic linker.
  */
 #ifdef HAVE_CONFIG_H
