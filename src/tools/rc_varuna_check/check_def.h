@@ -10,7 +10,7 @@
 #include "check_proto.h"
 
 #define CHECK_PROGRAM  "rc_varuna_check"
-#define CHECK_MAX_ROWS 192
+#define CHECK_MAX_ROWS 512
 
 
 /** Result of a check. */
@@ -102,6 +102,9 @@ void check_arm(check_run_t *run);
 void check_commands(check_run_t *run);
 void check_links(check_run_t *run);
 void check_mtu(check_run_t *run);
+void check_pkey(check_run_t *run);
+void check_subnets(check_run_t *run);
+void check_ucx_build(check_run_t *run);
 void check_gids(check_run_t *run);
 void check_psn(check_run_t *run);
 void check_order(check_run_t *run);

@@ -76,6 +76,72 @@ static void check_nic_select_gid(check_nic_t *nic)
     nic->gid_index = best;
 }
 
+/* As UCX chooses it: the first P_Key of which the port is a full member, and otherwise the
+ * first one. On RoCE there is one only */
+static void check_nic_select_pkey(check_nic_t *nic)
+{
+    const char *option = getenv("UCX_IB_PKEY");
+    int is_named       = (option != NULL) && strcmp(option, "auto");
+    unsigned wanted    = is_named ? strtoul(option, NULL, 16) : 0;
+    uint16_t pkey;
+    __be16 entry;
+    int i;
+
+    nic->wire.pkey  = 0;
+    nic->pkey_index = 0;
+    if (nic->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
+        nic->wire.pkey = CHECK_PKEY_FULL | CHECK_PKEY_PARTITION;
+        return;
+    }
+
+    for (i = 0; i < nic->port_attr.pkey_tbl_len; ++i) {
+        if (ibv_query_pkey(nic->context, nic->port, i, &entry) != 0) {
+            continue;
+        }
+
+        pkey = be16toh(entry);
+        if ((pkey == 0) || (is_named && ((pkey & CHECK_PKEY_PARTITION) != wanted)) ||
+            ((nic->wire.pkey != 0) && !(pkey & CHECK_PKEY_FULL))) {
+            continue;
+        }
+
+        nic->wire.pkey  = pkey;
+        nic->pkey_index = i;
+        if (pkey & CHECK_PKEY_FULL) {
+            return;
+        }
+    }
+}
+
+static int check_nic_option_is_on(const char *name)
+{
+    const char *option = getenv(name);
+
+    return (option != NULL) && strchr("yYtT1", option[0]) && (option[0] != '\0');
+}
+
+/* Whether UCX sends a GRH within the subnet, too */
+static int check_nic_is_global(const check_nic_t *nic)
+{
+    static const uint8_t link_local[8] = {0xfe, 0x80};
+    static const uint8_t site_local[4] = {0xfe, 0xc0};
+
+    return check_nic_option_is_on("UCX_IB_IS_GLOBAL") ||
+           (nic->port_attr.flags & IBV_QPF_GRH_REQUIRED) ||
+           (memcmp(nic->wire.gid, link_local, sizeof(link_local)) &&
+            memcmp(nic->wire.gid, site_local, sizeof(site_local)));
+}
+
+/* Whether UCX makes queue pairs by DEVX */
+static int check_nic_uses_devx(const check_nic_t *nic)
+{
+    const char *devx    = getenv("UCX_IB_MLX5_DEVX");
+    const char *objects = getenv("UCX_IB_MLX5_DEVX_OBJECTS");
+
+    return nic->has_devx && ((devx == NULL) || !strchr("nN0", devx[0])) &&
+           ((objects == NULL) || strstr(objects, "rcqp") || strstr(objects, "auto"));
+}
+
 /* As UCX chooses it. @return An enum ibv_mtu */
 static unsigned check_nic_path_mtu(const check_nic_t *nic)
 {
@@ -113,6 +179,9 @@ int check_nic_refresh(check_nic_t *nic)
                            IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
     nic->wire.mtu        = check_nic_path_mtu(nic);
     nic->wire.is_active  = (nic->port_attr.state == IBV_PORT_ACTIVE);
+    nic->wire.flags      = (check_nic_uses_devx(nic) ? CHECK_PORT_DEVX : 0) |
+                           (check_nic_is_global(nic) ? CHECK_PORT_GLOBAL : 0);
+    check_nic_select_pkey(nic);
     return 0;
 }
 

@@ -29,32 +29,45 @@ int check_ask(check_run_t *run, check_msg_t type, const void *in, size_t in_leng
     return ret;
 }
 
-int check_pair_open(check_run_t *run, unsigned port, unsigned peer_port,
-                    check_qp_t *qp)
+int check_pair_open_as(check_run_t *run, unsigned port, unsigned peer_port, unsigned how,
+                       check_qp_t *qp)
 {
-    check_open_t in = {.port = peer_port, .peer_port = port};
+    check_open_t in = {.port = peer_port, .peer_port = port, .how = how};
     check_opened_t out;
     int ret;
 
-    ret = check_qp_create(&run->nics.nic[port], 1, qp);
+    ret = check_qp_create(&run->nics.nic[port],
+                          (how & CHECK_OPEN_VERBS) ? CHECK_QP_SRQ : CHECK_QP_UCX, qp);
     if (ret != 0) {
         return ret;
     }
 
-    in.qpn = qp->qp->qp_num;
+    in.qpn = qp->qpn;
     in.psn = qp->psn;
     ret    = check_ask(run, CHECK_MSG_OPEN, &in, sizeof(in), &out, sizeof(out));
     if (ret == 0) {
         qp->remote_addr = out.addr;
         qp->rkey        = out.rkey;
         ret             = check_qp_connect(qp, &run->peer.ports[peer_port],
-                                           out.qpn & 0xffffff, 0);
+                                           out.qpn & 0xffffff, 0,
+                                           how & CHECK_OPEN_ORDERED);
     }
 
     if (ret != 0) {
         check_qp_destroy(qp);
     }
     return ret;
+}
+
+int check_pair_open(check_run_t *run, unsigned port, unsigned peer_port,
+                    check_qp_t *qp)
+{
+    return check_pair_open_as(run, port, peer_port, 0, qp);
+}
+
+int check_pair_is_devx(const check_run_t *run, unsigned link)
+{
+    return run->nics.nic[link].wire.flags & run->peer.ports[link].flags & CHECK_PORT_DEVX;
 }
 
 const char *check_pair_name(const check_run_t *run, unsigned port,

@@ -9,10 +9,19 @@
 
 #include "check_def.h"
 
+#define CHECK_SOAK 60 /* Seconds for all links; at least one round each */
+
 /** Connect local port @a port with the server's port @a peer_port, in place of the
  *  server's previous connection. @return 0 or errno; ENOTCONN without an answer. */
 int check_pair_open(check_run_t *run, unsigned port, unsigned peer_port,
                     check_qp_t *qp);
+
+/** The same with queue pairs of another kind, see CHECK_OPEN_x. */
+int check_pair_open_as(check_run_t *run, unsigned port, unsigned peer_port, unsigned how,
+                       check_qp_t *qp);
+
+/** @return Whether UCX makes queue pairs of a link by DEVX, on both hosts. */
+int check_pair_is_devx(const check_run_t *run, unsigned link);
 
 /** Send a request; @return 0 or errno; ENOTCONN without an answer. */
 int check_ask(check_run_t *run, check_msg_t type, const void *in, size_t in_length,

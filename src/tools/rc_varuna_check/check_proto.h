@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #define CHECK_MAGIC     0x72637663u
-#define CHECK_VERSION   1
+#define CHECK_VERSION   2
 #define CHECK_MAX_PORTS 8
-#define CHECK_MAX_BODY  32768
+#define CHECK_MAX_BODY  65536
 #define CHECK_TCP_PORT  "18520"
 #define CHECK_MEM_SIZE  (1u << 20) /* Of the server, per port */
 #define CHECK_LOG       (CHECK_MEM_SIZE - 8192) /* Offset of the log entries */
@@ -46,8 +46,14 @@ typedef struct check_wire_port {
     uint8_t  link_layer; /* IBV_LINK_LAYER_x */
     uint8_t  mtu;        /* Of paths from it; enum ibv_mtu */
     uint8_t  is_active;
-    uint8_t  pad[3];
+    uint8_t  flags;      /* CHECK_PORT_x */
+    uint16_t pkey;       /* That UCX takes; 0: it takes none */
 } check_wire_port_t;
+
+enum {
+    CHECK_PORT_DEVX   = 1, /* UCX makes queue pairs by DEVX */
+    CHECK_PORT_GLOBAL = 2  /* UCX sends a GRH within the subnet, too */
+};
 
 typedef struct check_hello {
     uint32_t          num_ports;
@@ -69,7 +75,14 @@ typedef struct check_open {
     uint32_t peer_port; /* Of the client */
     uint32_t qpn;
     uint32_t psn;
+    uint32_t how;       /* CHECK_OPEN_x */
 } check_open_t;
+
+/* Otherwise queue pairs are made as UCX makes them */
+enum {
+    CHECK_OPEN_VERBS   = 1, /* By verbs */
+    CHECK_OPEN_ORDERED = 2  /* By DEVX, forced to the order of the specification */
+};
 
 typedef struct check_opened {
     uint64_t addr;

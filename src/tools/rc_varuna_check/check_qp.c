@@ -4,73 +4,90 @@
  * Queue pairs, see check_nic.h.
  */
 #include "check_nic.h"
+#include "check_devx.h"
+#include "check_prm.h"
 
 #include <errno.h>
-#include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK_QP_TIMEOUT    14 /* 4.096 us x 2^14 = 67 ms, up to four times that */
-#define CHECK_QP_RETRIES    6 /* For busy hosts. Soft-RoCE takes 7 as unlimited */
-#define CHECK_CMD_QUERY_QP  0x50b
-#define CHECK_QUERY_QPC     24  /* Of QUERY_QP's output, in bytes */
-#define CHECK_QPC_RCV_PSN   149 /* next_rcv_psn, three bytes */
-#define CHECK_QPC_SIZE      232
 
-
-int check_qp_create(check_nic_t *nic, int with_srq, check_qp_t *qp)
+/* To state INIT */
+static int check_qp_init(check_qp_t *qp)
 {
-    struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 16, .max_sge = 1}};
-    struct ibv_qp_init_attr init      = {
+    const check_nic_t *nic  = qp->nic;
+    struct ibv_qp_attr attr = {
+        .qp_state        = IBV_QPS_INIT,
+        .pkey_index      = nic->pkey_index,
+        .port_num        = nic->port,
+        .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ
+    };
+
+    return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                                        IBV_QP_ACCESS_FLAGS);
+}
+
+static int check_qp_create_verbs(check_qp_t *qp, int with_srq)
+{
+    struct ibv_qp_init_attr init = {
         .qp_type = IBV_QPT_RC,
+        .srq     = qp->srq,
         .cap     = {.max_send_wr  = CHECK_SQ_LEN,
                     .max_recv_wr  = with_srq ? 0 : 16,
                     .max_send_sge = 1,
                     .max_recv_sge = 1}
     };
-    struct ibv_qp_attr attr = {
-        .qp_state        = IBV_QPS_INIT,
-        .port_num        = nic->port,
-        .qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                           IBV_ACCESS_REMOTE_READ
-    };
-    int ret = 0;
 
-    memset(qp, 0, sizeof(*qp));
-    qp->nic = nic;
-    qp->cq  = ibv_create_cq(nic->context, 2 * CHECK_SQ_LEN, NULL, NULL, 0);
-    if (qp->cq == NULL) {
-        return (errno != 0) ? errno : ENOMEM;
-    }
-
-    if (with_srq) {
-        qp->srq = ibv_create_srq(nic->pd, &srq_attr);
-    }
-
-    init.send_cq = qp->cq;
-    init.recv_cq = qp->cq;
-    init.srq     = qp->srq;
-    if (!with_srq || (qp->srq != NULL)) {
-        qp->qp = ibv_create_qp(nic->pd, &init);
+    qp->cq = ibv_create_cq(qp->nic->context, 2 * CHECK_SQ_LEN, NULL, NULL, 0);
+    if (qp->cq != NULL) {
+        init.send_cq = qp->cq;
+        init.recv_cq = qp->cq;
+        qp->qp       = ibv_create_qp(qp->nic->pd, &init);
     }
 
     if (qp->qp == NULL) {
-        ret = (errno != 0) ? errno : ENOMEM;
-    } else {
-        qp->psn = (uint32_t)random() & 0x7fffff;
-        ret     = ibv_modify_qp(qp->qp, &attr,
-                                IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                                IBV_QP_ACCESS_FLAGS);
+        return (errno != 0) ? errno : ENOMEM;
     }
 
+    qp->qpn = qp->qp->qp_num;
+    return check_qp_init(qp);
+}
+
+int check_qp_create(check_nic_t *nic, check_qp_kind_t kind, check_qp_t *qp)
+{
+    struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 16, .max_sge = 1}};
+    int ret;
+
+    memset(qp, 0, sizeof(*qp));
+    qp->nic = nic;
+    qp->psn = (uint32_t)random() & 0x7fffff;
+    errno   = 0;
+    if (kind != CHECK_QP_RQ) {
+        qp->srq = ibv_create_srq(nic->pd, &srq_attr);
+        if (qp->srq == NULL) {
+            return (errno != 0) ? errno : ENOMEM;
+        }
+    }
+
+    ret = ((kind == CHECK_QP_UCX) && (nic->wire.flags & CHECK_PORT_DEVX)) ?
+          check_devx_create(qp) : check_qp_create_verbs(qp, kind != CHECK_QP_RQ);
     if (ret != 0) {
         check_qp_destroy(qp);
     }
     return ret;
 }
 
+/* Where UCX sends a GRH: to another subnet, or always if either side says so */
+static int check_qp_needs_grh(const check_nic_t *nic, const check_wire_port_t *peer)
+{
+    return (nic->wire.link_layer == IBV_LINK_LAYER_ETHERNET) ||
+           ((nic->wire.flags | peer->flags) & CHECK_PORT_GLOBAL) ||
+           memcmp(nic->wire.gid, peer->gid, sizeof(peer->gid) / 2);
+}
+
 int check_qp_connect(check_qp_t *qp, const check_wire_port_t *peer, uint32_t qpn,
-                     uint32_t psn)
+                     uint32_t psn, int is_ordered)
 {
     check_nic_t *nic        = qp->nic;
     struct ibv_qp_attr attr = {
@@ -85,15 +102,23 @@ int check_qp_connect(check_qp_t *qp, const check_wire_port_t *peer, uint32_t qpn
     };
     int ret;
 
-    if (nic->wire.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    if (check_qp_needs_grh(nic, peer)) {
         attr.ah_attr.is_global      = 1;
-        attr.ah_attr.grh.hop_limit  = 64;
+        attr.ah_attr.grh.hop_limit  = 255;
         attr.ah_attr.grh.sgid_index = nic->gid_index;
         memcpy(attr.ah_attr.grh.dgid.raw, peer->gid, sizeof(peer->gid));
     }
 
     qp->mtu = 128u << attr.path_mtu;
-    ret     = ibv_modify_qp(qp->qp, &attr,
+    if (qp->devx != NULL) {
+        return check_devx_connect(qp, &attr, is_ordered);
+    }
+
+    if (is_ordered) {
+        return EOPNOTSUPP;
+    }
+
+    ret = ibv_modify_qp(qp->qp, &attr,
                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
                             IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -105,7 +130,7 @@ int check_qp_connect(check_qp_t *qp, const check_wire_port_t *peer, uint32_t qpn
     attr.qp_state      = IBV_QPS_RTS;
     attr.timeout       = CHECK_QP_TIMEOUT;
     attr.retry_cnt     = CHECK_QP_RETRIES;
-    attr.rnr_retry     = 7;
+    attr.rnr_retry     = CHECK_QP_RNR_RETRIES;
     attr.sq_psn        = qp->psn;
     attr.max_rd_atomic = 1;
     return ibv_modify_qp(qp->qp, &attr,
@@ -114,15 +139,24 @@ int check_qp_connect(check_qp_t *qp, const check_wire_port_t *peer, uint32_t qpn
                          IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+int check_qp_connect_self(check_qp_t *qp)
+{
+    return check_qp_connect(qp, &qp->nic->wire, qp->qpn, qp->psn, 0);
+}
+
 int check_qp_modify(check_qp_t *qp, enum ibv_qp_state state)
 {
     struct ibv_qp_attr attr = {.qp_state = state};
 
-    return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
+    return (qp->devx != NULL) ? check_devx_modify(qp, state) :
+           ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }
 
 void check_qp_destroy(check_qp_t *qp)
 {
+    if (qp->devx != NULL) {
+        check_devx_destroy(qp);
+    }
     if (qp->qp != NULL) {
         ibv_destroy_qp(qp->qp);
     }
@@ -137,35 +171,41 @@ void check_qp_destroy(check_qp_t *qp)
 
 void check_qp_psn(const check_qp_t *qp, check_psn_t *psn)
 {
-    const uint8_t *bytes;
+    uint8_t qpc[CHECK_QPC_SIZE] = {0};
     struct ibv_qp_init_attr init;
     struct ibv_qp_attr attr;
-    uint8_t in[16] = {[0] = CHECK_CMD_QUERY_QP >> 8,
-                      [1] = CHECK_CMD_QUERY_QP & 0xff};
-    uint8_t out[CHECK_QUERY_QPC + CHECK_QPC_SIZE + 16] = {0};
-    uint32_t qpn                                       = qp->qp->qp_num;
 
     memset(psn, 0, sizeof(*psn));
     memset(&attr, 0, sizeof(attr));
-    psn->verbs_error = ibv_query_qp(qp->qp, &attr, IBV_QP_RQ_PSN, &init);
+    psn->verbs_error = (qp->devx != NULL) ? EOPNOTSUPP :
+                       ibv_query_qp(qp->qp, &attr, IBV_QP_RQ_PSN, &init);
     psn->verbs       = attr.rq_psn;
+    psn->devx_error  = qp->nic->has_devx ? check_devx_query(qp, qpc) : EOPNOTSUPP;
+    psn->devx        = check_prm_get(qpc, CHECK_QPC_RCV_PSN);
+}
+
+uint32_t check_qp_psn_value(const check_psn_t *psn)
+{
+    return (psn->verbs_error == EOPNOTSUPP) ? psn->devx : psn->verbs;
+}
+
+int check_qp_order(const check_qp_t *qp, check_order_bits_t *order_p)
+{
+    uint8_t qpc[CHECK_QPC_SIZE];
+    int ret;
 
     if (!qp->nic->has_devx) {
-        psn->devx_error = EOPNOTSUPP;
-        return;
+        return EOPNOTSUPP;
     }
 
-    in[9]  = qpn >> 16;
-    in[10] = (qpn >> 8) & 0xff;
-    in[11] = qpn & 0xff;
-    errno  = 0;
-    if (mlx5dv_devx_qp_query(qp->qp, in, sizeof(in), out, sizeof(out)) != 0) {
-        psn->devx_error = (errno != 0) ? errno : EIO;
-        return;
+    ret = check_devx_query(qp, qpc);
+    if (ret == 0) {
+        order_p->placement = check_prm_get(qpc, CHECK_QPC_ORDER_0) |
+                             (check_prm_get(qpc, CHECK_QPC_ORDER_1) << 1);
+        order_p->is_forced = check_prm_get(qpc, CHECK_QPC_ORDER_FORCE);
     }
 
-    bytes     = out + CHECK_QUERY_QPC + CHECK_QPC_RCV_PSN;
-    psn->devx = ((uint32_t)bytes[0] << 16) | (bytes[1] << 8) | bytes[2];
+    return ret;
 }
 
 int check_qp_write(check_qp_t *qp, uint32_t local, uint32_t length,
@@ -190,11 +230,17 @@ int check_qp_write(check_qp_t *qp, uint32_t local, uint32_t length,
         }
     }
 
-    ret = ibv_post_send(qp->qp, &wr, &bad);
+    ret = (qp->devx != NULL) ? check_devx_write(qp, &wr, qp->is_strong) :
+          ibv_post_send(qp->qp, &wr, &bad);
     if (ret == 0) {
         ++qp->posted;
     }
     return ret;
+}
+
+int check_qp_poll(check_qp_t *qp, int max, struct ibv_wc *wc)
+{
+    return (qp->devx != NULL) ? check_devx_poll(qp, max, wc) : ibv_poll_cq(qp->cq, max, wc);
 }
 
 int check_qp_wait(check_qp_t *qp, double seconds)
@@ -204,7 +250,7 @@ int check_qp_wait(check_qp_t *qp, double seconds)
     int i, n;
 
     do {
-        n = ibv_poll_cq(qp->cq, 16, wc);
+        n = check_qp_poll(qp, 16, wc);
         for (i = 0; i < n; ++i) {
             if (wc[i].status == IBV_WC_SUCCESS) {
                 ++qp->done;

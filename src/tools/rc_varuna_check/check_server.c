@@ -85,7 +85,8 @@ static int check_server_open(check_server_t *server, const check_open_t *in)
 
     if (!server->has_hello || (in->port >= run->nics.count) ||
         (in->peer_port >= run->peer.num_ports) || (in->qpn > 0xffffff) ||
-        (in->psn > 0xffffff)) {
+        (in->psn > 0xffffff) ||
+        (in->how & ~(CHECK_OPEN_VERBS | CHECK_OPEN_ORDERED))) {
         return check_oob_send(run->fd, CHECK_MSG_OPEN, EINVAL, NULL, 0);
     }
 
@@ -94,12 +95,14 @@ static int check_server_open(check_server_t *server, const check_open_t *in)
     memset(nic->mem, 0, CHECK_MEM_SIZE);
     ret = check_nic_refresh(nic);
     if (ret == 0) {
-        ret = check_qp_create(nic, 1, &server->qp);
+        ret = check_qp_create(nic, (in->how & CHECK_OPEN_VERBS) ? CHECK_QP_SRQ :
+                                                                  CHECK_QP_UCX,
+                              &server->qp);
     }
 
     if (ret == 0) {
         ret = check_qp_connect(&server->qp, &run->peer.ports[in->peer_port],
-                               in->qpn, in->psn);
+                               in->qpn, in->psn, in->how & CHECK_OPEN_ORDERED);
     }
 
     if (ret != 0) {
@@ -110,7 +113,7 @@ static int check_server_open(check_server_t *server, const check_open_t *in)
     memset(&out, 0, sizeof(out));
     out.addr = (uintptr_t)nic->mem;
     out.rkey = nic->mr->rkey;
-    out.qpn  = server->qp.qp->qp_num;
+    out.qpn  = server->qp.qpn;
     return check_oob_send(run->fd, CHECK_MSG_OPEN, 0, &out, sizeof(out));
 }
 
@@ -237,7 +240,7 @@ static int check_server_request(check_server_t *server, const check_head_t *head
         return -1;
     }
 
-    if ((head->type > CHECK_MSG_OPEN) && (server->qp.qp == NULL)) {
+    if ((head->type > CHECK_MSG_OPEN) && (server->qp.nic == NULL)) {
         return check_oob_send(fd, head->type, ENOTCONN, NULL, 0);
     }
 

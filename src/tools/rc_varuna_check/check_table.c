@@ -34,6 +34,13 @@ const check_entry_t check_table[] = {
     {"ucx-device", 1, NULL,
      "UCX may not know this device, and then assumes its capabilities.",
      "See UCX_IB_DEVICE_SPECS, or use a newer UCX."},
+    {"dct", 1, NULL,
+     "dc_mlx5 cannot receive on this device.",
+     "Update firmware and driver, or leave the device out of UCX_RC_VARUNA_LINKS."},
+    {"ucx-build", 1, check_ucx_build,
+     "rc_varuna knows the insides of the UCX that it was built for, and refuses to work with "
+     "another one.",
+     "Build rc_varuna for this UCX, or point LD_LIBRARY_PATH to the other one."},
     {"ooo-sl-mask", 1, check_order_mask,
      "Adaptive routing may place a log entry before its data, so on DC an entry proves "
      "nothing.",
@@ -76,6 +83,13 @@ const check_entry_t check_table[] = {
      "connection, and control messages that are longer do not arrive.",
      "Give all ports of a link the same MTU, or set UCX_IB_PATH_MTU to the smaller one on "
      "all hosts."},
+    {"pkey", 0, check_pkey,
+     "UCX finds the two ports unreachable: they have to be members of one partition, at least "
+     "one of them a full one.",
+     "Name a partition in UCX_IB_PKEY on both hosts, or make the ports full members."},
+    {"grh", 0, check_subnets,
+     "UCX finds the two ports unreachable, whatever a router may do.",
+     "Put both ports of a link into one subnet, with one subnet prefix."},
     {"gids", 1, check_gids,
      "Addresses do not show which ports reach each other, so a wrong order of ports is "
      "not detected.",
@@ -90,6 +104,14 @@ const check_entry_t check_table[] = {
      "placed.",
      "UCX_IB_AR_ENABLE=n, or another service level (UCX_IB_SL); "
      "UCX_IB_PCI_RELAXED_ORDERING=off."},
+    {"order-forced", 0, NULL,
+     "Queue pairs that are forced to the order of the specification do not keep it, or their "
+     "context does not say so. rc_varuna believes it.",
+     "Set UCX_RC_VARUNA_ORDER=unknown, and update the firmware."},
+    {"order-strong", 0, NULL,
+     "The strong-order flag of work requests does not keep the order, on which fences of UCX "
+     "rely. rc_varuna does not.",
+     "Update the firmware."},
     {"fence-err", 0, check_fence,
      "Writes that were accepted before ERR are placed after it, so log and data that are "
      "read at once are incomplete.",

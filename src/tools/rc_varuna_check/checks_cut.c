@@ -78,7 +78,7 @@ static void check_cut_evidence(check_run_t *run, check_qp_t *qp, unsigned link,
         return;
     }
 
-    accepted = ((psn.verbs - qp->psn) & 0xffffff) /
+    accepted = ((check_qp_psn_value(&psn) - qp->psn) & 0xffffff) /
                check_pair_packets(qp, scan->size);
     check_row(run, "cut-psn",
               ((accepted == scanned.whole) && (scanned.whole == scanned.prefix) &&
@@ -163,9 +163,9 @@ static void check_cut_loopback(check_run_t *run, check_nic_t *nic)
     check_qp_t qp;
     int ret;
 
-    ret = check_qp_create(nic, 1, &qp);
+    ret = check_qp_create(nic, CHECK_QP_UCX, &qp);
     if (ret == 0) {
-        ret = check_qp_connect(&qp, &nic->wire, qp.qp->qp_num, qp.psn);
+        ret = check_qp_connect_self(&qp);
         if (ret == 0) {
             qp.remote_addr = (uintptr_t)nic->mem;
             qp.rkey        = nic->mr->rkey;

@@ -4,6 +4,8 @@
  * Properties of a host and its ports, without traffic.
  */
 #include "check_def.h"
+#include "check_devx.h"
+#include "check_prm.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,26 +15,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Commands in the device's format (mlx5 PRM); positions in bytes */
-#define CHECK_CMD_HCA_CAP     0x100
-#define CHECK_CMD_VPORT       0x762
-#define CHECK_CMD_LAG         0x842
-#define CHECK_CAP_GENERAL_CUR 1
-#define CHECK_CAP_SIZE        (16 + 4096)
-#define CHECK_CAP_DCT         (16 + 67), 0x20
-#define CHECK_CAP_LAG_DCT     (16 + 78), 0x03
-#define CHECK_CAP_LAG_MASTER  (16 + 79), 0x10
-#define CHECK_CAP_OOO         (16 + 39), 0x80
-#define CHECK_LAG_STATE       11, 0x07
-#define CHECK_VPORT_OOO_MASK  (16 + 82)
-
 #define CHECK_MIN_FDS 1024
 
-
-static int check_bits(const uint8_t *out, unsigned byte, unsigned mask)
-{
-    return out[byte] & mask;
-}
 
 /* ConnectX-4 and later, in UCX 1.13.1's table of devices */
 static int check_is_known(unsigned part)
@@ -51,10 +35,32 @@ static int check_is_known(unsigned part)
     return 0;
 }
 
-static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
+/* A DC target that is made as UCX makes it */
+static void check_inventory_dct(check_run_t *run, check_nic_t *nic)
 {
-    static uint8_t cap[CHECK_CAP_SIZE];
-    uint8_t lag[32];
+    check_order_bits_t bits;
+    int ret;
+
+    if (!(nic->wire.flags & CHECK_PORT_DEVX)) {
+        return;
+    }
+
+    ret = check_devx_dct(nic, &bits);
+    if (ret != 0) {
+        check_row(run, "dct", CHECK_FAIL, nic->wire.name,
+                  "a DC target cannot be created and queried by DEVX: %s", strerror(ret));
+    } else {
+        check_row(run, "dct", CHECK_OK, nic->wire.name,
+                  "a DC target by DEVX has dp_ordering %u, %s", bits.placement,
+                  bits.is_forced ? "forced" : "not forced");
+    }
+}
+
+static void check_inventory_dc(check_run_t *run, check_nic_t *nic)
+{
+    static uint8_t out[CHECK_CAP_OUT];
+    const uint8_t *cap = out + CHECK_CAP_CAPS;
+    uint8_t lag[CHECK_LAG_OUT];
     int is_bond, is_iwarp, ret;
 
     if (!nic->has_dv) {
@@ -66,8 +72,8 @@ static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
         return;
     }
 
-    ret = check_nic_command(nic, CHECK_CMD_HCA_CAP, CHECK_CAP_GENERAL_CUR, 0, cap,
-                            sizeof(cap));
+    ret = check_nic_command(nic, CHECK_CMD_HCA_CAP, CHECK_CAP_GENERAL, 0, out,
+                            sizeof(out));
     if (ret != 0) {
         check_row(run, "mlx5", CHECK_UNTESTED, nic->wire.name,
                   "no DEVX, so capabilities are unknown: %s", strerror(ret));
@@ -75,20 +81,21 @@ static void check_inventory_dc(check_run_t *run, const check_nic_t *nic)
     }
 
     is_bond = (strstr(nic->wire.name, "bond") != NULL) ||
-              check_bits(cap, CHECK_CAP_LAG_MASTER);
+              check_prm_get(cap, CHECK_CAP_LAG_MASTER);
     if (is_bond && (check_nic_command(nic, CHECK_CMD_LAG, 0, 0, lag,
                                       sizeof(lag)) == 0)) {
-        is_bond = check_bits(lag, CHECK_LAG_STATE) != 0;
+        is_bond = check_prm_get(lag, CHECK_LAG_STATE) != 0;
     }
 
-    if (!check_bits(cap, CHECK_CAP_DCT) ||
-        (is_bond && !check_bits(cap, CHECK_CAP_LAG_DCT))) {
+    if (!check_prm_get(cap, CHECK_CAP_DCT) ||
+        (is_bond && !check_prm_get(cap, CHECK_CAP_LAG_DCT))) {
         check_row(run, "mlx5", CHECK_WARN, nic->wire.name,
                   "the firmware has no DC%s: lanes over rc_verbs",
                   is_bond ? " over LAG (lag_dct)" : "");
     } else {
         check_row(run, "mlx5", CHECK_OK, nic->wire.name,
                   "DEVX and DC: lanes over rc_mlx5 and dc_mlx5");
+        check_inventory_dct(run, nic);
     }
 
     if (is_bond) {
@@ -110,7 +117,7 @@ static int check_is_vf(const check_nic_t *nic)
 
 void check_inventory(check_run_t *run)
 {
-    const check_nic_t *nic;
+    check_nic_t *nic;
     const struct ibv_port_attr *port;
     unsigned i;
 
@@ -147,9 +154,9 @@ void check_inventory(check_run_t *run)
 
 void check_order_mask(check_run_t *run)
 {
-    static uint8_t cap[CHECK_CAP_SIZE];
+    static uint8_t cap[CHECK_CAP_OUT];
     const check_nic_t *nic;
-    uint8_t out[16 + 512];
+    uint8_t out[CHECK_VPORT_OUT];
     unsigned i, mask;
 
     for (i = 0; i < run->nics.count; ++i) {
@@ -157,9 +164,9 @@ void check_order_mask(check_run_t *run)
         if (nic->wire.link_layer == IBV_LINK_LAYER_ETHERNET) {
             check_row(run, "ooo-sl-mask", CHECK_NOTE, nic->wire.name,
                       "RoCE has no mask of service levels; \"order\" decides");
-        } else if ((check_nic_command(nic, CHECK_CMD_HCA_CAP, CHECK_CAP_GENERAL_CUR,
-                                      0, cap, sizeof(cap)) != 0) ||
-                   !check_bits(cap, CHECK_CAP_OOO) ||
+        } else if ((check_nic_command(nic, CHECK_CMD_HCA_CAP, CHECK_CAP_GENERAL, 0, cap,
+                                      sizeof(cap)) != 0) ||
+                   !check_prm_get(cap + CHECK_CAP_CAPS, CHECK_CAP_OOO_SL_MASK) ||
                    (check_nic_command(nic, CHECK_CMD_VPORT, 0,
                                       (uint32_t)nic->port << 16, out,
                                       sizeof(out)) != 0)) {
@@ -167,7 +174,7 @@ void check_order_mask(check_run_t *run)
                       "the mask cannot be read: take all service levels as out of "
                       "order");
         } else {
-            mask = (out[CHECK_VPORT_OOO_MASK] << 8) | out[CHECK_VPORT_OOO_MASK + 1];
+            mask = check_prm_get(out + CHECK_VPORT_CONTEXT, CHECK_VPORT_OOO_SL_MASK);
             check_row(run, "ooo-sl-mask",
                       (mask == 0) ? CHECK_OK :
                       (mask == 0xffff) ? CHECK_FAIL : CHECK_WARN, nic->wire.name,

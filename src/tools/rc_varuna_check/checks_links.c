@@ -123,6 +123,63 @@ void check_mtu(check_run_t *run)
     }
 }
 
+/* UCX connects ports of one partition, of which one at least is a full member */
+static void check_pkey_link(check_run_t *run, unsigned link)
+{
+    const char *where = check_pair_name(run, link, link);
+    uint16_t ours     = run->nics.nic[link].wire.pkey;
+    uint16_t theirs   = run->peer.ports[link].pkey;
+
+    if ((ours == 0) || (theirs == 0)) {
+        check_row(run, "pkey", CHECK_FAIL, where, "no P_Key that UCX may use %s",
+                  (ours == 0) ? "here" : "there");
+    } else if ((ours ^ theirs) & CHECK_PKEY_PARTITION) {
+        check_row(run, "pkey", CHECK_FAIL, where,
+                  "P_Key 0x%04x here, 0x%04x there: two partitions", ours, theirs);
+    } else if (!((ours | theirs) & CHECK_PKEY_FULL)) {
+        check_row(run, "pkey", CHECK_FAIL, where,
+                  "P_Key 0x%04x on both sides: two limited members", ours);
+    } else {
+        check_row(run, "pkey", CHECK_OK, where, "P_Key 0x%04x, at index %u here", ours,
+                  run->nics.nic[link].pkey_index);
+    }
+}
+
+void check_pkey(check_run_t *run)
+{
+    unsigned i;
+
+    for (i = 0; i < run->links; ++i) {
+        check_pkey_link(run, i);
+    }
+}
+
+/* Whether the ports of a link are in one subnet, and packets have a GRH */
+void check_subnets(check_run_t *run)
+{
+    const check_wire_port_t *ours, *theirs;
+    const char *where;
+    unsigned i;
+
+    for (i = 0; i < run->links; ++i) {
+        ours   = &run->nics.nic[i].wire;
+        theirs = &run->peer.ports[i];
+        where  = check_pair_name(run, i, i);
+        if (ours->link_layer != theirs->link_layer) {
+            check_row(run, "grh", CHECK_FAIL, where, "InfiniBand on one side, RoCE on the "
+                      "other");
+        } else if (ours->link_layer == IBV_LINK_LAYER_ETHERNET) {
+            check_row(run, "grh", CHECK_OK, where, "RoCE: each packet has a GRH");
+        } else if (memcmp(ours->gid, theirs->gid, sizeof(ours->gid) / 2)) {
+            check_row(run, "grh", CHECK_FAIL, where, "two subnets: UCX connects them over "
+                      "a router only if their prefixes have a FLID");
+        } else {
+            check_row(run, "grh", CHECK_OK, where, "one subnet: packets have %s GRH",
+                      ((ours->flags | theirs->flags) & CHECK_PORT_GLOBAL) ? "a" : "no");
+        }
+    }
+}
+
 /* The part of an address that UCX compares to decide whether two ports reach each
  * other: the prefix of the subnet; on RoCE /24 of IPv4 or /64 of IPv6 */
 static int check_gid_same_net(const check_wire_port_t *a, const check_wire_port_t *b)

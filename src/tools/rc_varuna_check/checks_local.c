@@ -4,6 +4,7 @@
  * Checks with a host's own queue pairs: flushes, events, times of commands.
  */
 #include "check_def.h"
+#include "check_devx.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,12 +20,12 @@
 
 
 /* Connect a queue pair with itself, so that it can be in RTS. */
-static int check_local_qp(check_nic_t *nic, int with_srq, check_qp_t *qp)
+static int check_local_qp(check_nic_t *nic, check_qp_kind_t kind, check_qp_t *qp)
 {
-    int ret = check_qp_create(nic, with_srq, qp);
+    int ret = check_qp_create(nic, kind, qp);
 
     if (ret == 0) {
-        ret = check_qp_connect(qp, &nic->wire, qp->qp->qp_num, qp->psn);
+        ret = check_qp_connect_self(qp);
         if (ret != 0) {
             check_qp_destroy(qp);
         }
@@ -33,44 +34,51 @@ static int check_local_qp(check_nic_t *nic, int with_srq, check_qp_t *qp)
     return ret;
 }
 
-/* @return 0 or errno; *right is the number of completions in order and with the right
- * status */
-static int check_flush_one(check_nic_t *nic, unsigned *right)
+/* Requests to receive, and then those to send, to a queue pair that is stopped in between */
+static int check_flush_post(check_qp_t *qp, int has_recvs)
 {
     struct ibv_recv_wr wr = {0};
-    struct ibv_send_wr swr = {.opcode     = IBV_WR_RDMA_WRITE,
-                              .send_flags = IBV_SEND_SIGNALED};
     struct ibv_recv_wr *bad;
-    struct ibv_send_wr *sbad;
-    double end;
-    struct ibv_wc wc;
+    unsigned i;
+    int ret = 0;
+
+    for (i = 0; has_recvs && (i < CHECK_FLUSHES) && (ret == 0); ++i) {
+        wr.wr_id = CHECK_FLUSHES + i;
+        ret      = ibv_post_recv(qp->qp, &wr, &bad);
+    }
+
+    if (ret == 0) {
+        ret = check_qp_modify(qp, IBV_QPS_ERR);
+    }
+
+    for (i = 0; (i < CHECK_FLUSHES) && (ret == 0); ++i) {
+        ret = check_qp_write(qp, 0, 8, 0);
+    }
+
+    return ret;
+}
+
+/* @return 0 or errno; *right is the number of completions in order and with the right
+ * status */
+static int check_flush_one(check_nic_t *nic, check_qp_kind_t kind, unsigned wanted,
+                           unsigned *right)
+{
     unsigned i, next[2] = {0, CHECK_FLUSHES};
+    struct ibv_wc wc;
     check_qp_t qp;
+    double end;
     int ret;
 
-    ret = check_local_qp(nic, 0, &qp);
+    ret = check_local_qp(nic, kind, &qp);
     if (ret != 0) {
         return ret;
     }
 
-    for (i = 0; (i < CHECK_FLUSHES) && (ret == 0); ++i) {
-        wr.wr_id = CHECK_FLUSHES + i;
-        ret      = ibv_post_recv(qp.qp, &wr, &bad);
-    }
-
-    if (ret == 0) {
-        ret = check_qp_modify(&qp, IBV_QPS_ERR);
-    }
-
-    for (i = 0; (i < CHECK_FLUSHES) && (ret == 0); ++i) {
-        swr.wr_id = i;
-        ret       = ibv_post_send(qp.qp, &swr, &sbad);
-    }
-
+    ret    = check_flush_post(&qp, kind == CHECK_QP_RQ);
     *right = 0;
-    for (end = check_now() + CHECK_FLUSH_WAIT; (ret == 0) && (*right < 2 * CHECK_FLUSHES) &&
-                                (check_now() < end);) {
-        if (ibv_poll_cq(qp.cq, 1, &wc) > 0) {
+    for (end = check_now() + CHECK_FLUSH_WAIT;
+         (ret == 0) && (*right < wanted) && (check_now() < end);) {
+        if (check_qp_poll(&qp, 1, &wc) > 0) {
             i = (wc.wr_id >= CHECK_FLUSHES);
             if ((wc.status != IBV_WC_WR_FLUSH_ERR) || (wc.wr_id != next[i])) {
                 break;
@@ -85,26 +93,36 @@ static int check_flush_one(check_nic_t *nic, unsigned *right)
     return ret;
 }
 
-void check_flush(check_run_t *run)
+static void check_flush_nic(check_run_t *run, check_nic_t *nic, check_qp_kind_t kind,
+                            unsigned wanted, const char *how)
 {
-    unsigned i, right;
+    unsigned right;
     int ret;
 
+    ret = check_flush_one(nic, kind, wanted, &right);
+    if (ret != 0) {
+        check_row(run, "flush", CHECK_FAIL, nic->wire.name, "%s: cannot be tested: %s", how,
+                  strerror(ret));
+    } else {
+        check_row(run, "flush", (right == wanted) ? CHECK_OK : CHECK_FAIL, nic->wire.name,
+                  "%s: %u of %u flushed requests complete, in order", how, right, wanted);
+    }
+}
+
+void check_flush(check_run_t *run)
+{
+    check_nic_t *nic;
+    unsigned i;
+
     for (i = 0; i < run->nics.count; ++i) {
-        if (!run->nics.nic[i].wire.is_active) {
+        nic = &run->nics.nic[i];
+        if (!nic->wire.is_active) {
             continue;
         }
 
-        ret = check_flush_one(&run->nics.nic[i], &right);
-        if (ret != 0) {
-            check_row(run, "flush", CHECK_FAIL, run->nics.nic[i].wire.name,
-                      "cannot be tested: %s", strerror(ret));
-        } else {
-            check_row(run, "flush",
-                      (right == 2 * CHECK_FLUSHES) ? CHECK_OK : CHECK_FAIL,
-                      run->nics.nic[i].wire.name,
-                      "%u of %u flushed requests complete, in order", right,
-                      2 * CHECK_FLUSHES);
+        check_flush_nic(run, nic, CHECK_QP_RQ, 2 * CHECK_FLUSHES, "verbs");
+        if (nic->wire.flags & CHECK_PORT_DEVX) {
+            check_flush_nic(run, nic, CHECK_QP_UCX, CHECK_FLUSHES, "DEVX");
         }
     }
 }
@@ -121,34 +139,47 @@ static void check_last_wqe_start(check_nic_t *nic, check_last_wqe_t *last)
 {
     last->took       = -1;
     last->is_waiting = 0;
-    if (check_local_qp(nic, 1, &last->qp) != 0) {
+    if (check_local_qp(nic, CHECK_QP_UCX, &last->qp) != 0) {
         return;
     }
 
     last->start = check_now();
-    if (check_qp_modify(&last->qp, IBV_QPS_ERR) == 0) {
+    if (((last->qp.devx == NULL) || (check_devx_watch_last_wqe(&last->qp) == 0)) &&
+        (check_qp_modify(&last->qp, IBV_QPS_ERR) == 0)) {
         last->is_waiting = 1;
     } else {
         check_qp_destroy(&last->qp);
     }
 }
 
-/* Look for the event. @return Whether to look again */
-static int check_last_wqe_poll(check_nic_t *nic, check_last_wqe_t *last)
+/* @return Whether the event has come */
+static int check_last_wqe_is_there(check_qp_t *qp)
 {
     struct ibv_async_event event;
+    int is_there = 0;
 
+    if (qp->devx != NULL) {
+        return check_devx_has_last_wqe(qp);
+    }
+
+    while (!is_there && (ibv_get_async_event(qp->nic->context, &event) == 0)) {
+        is_there = (event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) &&
+                   (event.element.qp == qp->qp);
+        ibv_ack_async_event(&event);
+    }
+
+    return is_there;
+}
+
+/* Look for the event. @return Whether to look again */
+static int check_last_wqe_poll(check_last_wqe_t *last)
+{
     if (!last->is_waiting) {
         return 0;
     }
 
-    while ((last->took < 0) &&
-           (ibv_get_async_event(nic->context, &event) == 0)) {
-        if ((event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) &&
-            (event.element.qp == last->qp.qp)) {
-            last->took = check_now() - last->start;
-        }
-        ibv_ack_async_event(&event);
+    if (check_last_wqe_is_there(&last->qp)) {
+        last->took = check_now() - last->start;
     }
 
     if ((last->took < 0) && (check_now() - last->start < CHECK_EVENT_WAIT)) {
@@ -174,7 +205,7 @@ void check_last_wqe(check_run_t *run)
     /* All NICs at a time, because those without the event take seconds */
     do {
         for (waiting = 0, i = 0; i < run->nics.count; ++i) {
-            waiting += check_last_wqe_poll(&run->nics.nic[i], &last[i]);
+            waiting += check_last_wqe_poll(&last[i]);
         }
         usleep(1000);
     } while (waiting > 0);
@@ -209,7 +240,7 @@ void check_commands(check_run_t *run)
         ret     = 0;
         for (k = 0; (k < CHECK_COMMANDS) && (ret == 0); ++k) {
             start = check_now();
-            ret   = check_qp_create(nic, 1, &qp);
+            ret   = check_qp_create(nic, CHECK_QP_UCX, &qp);
             if (ret == 0) {
                 check_qp_psn(&qp, &psn);
                 ret = check_qp_modify(&qp, IBV_QPS_ERR);

@@ -1,8 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Assumptions of a recovery: the PSN, the order of log and data, and memory that does
- * not change after the responder was fenced.
+ * Assumptions of a recovery: the PSN, and memory that does not change after the responder
+ * was fenced.
  */
 #include "check_pair.h"
 
@@ -12,55 +12,39 @@
 #include <unistd.h>
 
 #define CHECK_WRITES       50
-#define CHECK_ORDER_SIZE   8192
-#define CHECK_ORDER_COUNT  100
-#define CHECK_ORDER_ROUNDS 12
 #define CHECK_FENCE_SIZE   2048
 #define CHECK_FENCE_COUNT  200
 #define CHECK_WAIT         60
-#define CHECK_SOAK         60 /* Seconds for all links; at least one round each */
 
 
-/* Compare the server's PSN with the sent packets. */
-static void check_psn_compare(check_run_t *run, unsigned link, const char *when,
-                              const check_psn_t *psn, uint32_t expected)
+/* Compare a PSN of the server with the sent packets. */
+static void check_psn_row(check_run_t *run, const char *where, const char *when,
+                          const char *how, int error, uint32_t psn, uint32_t expected)
 {
-    const char *where = check_pair_name(run, link, link);
-
-    if ((psn->verbs_error != 0) || (psn->verbs != expected)) {
-        check_row(run, "psn", CHECK_FAIL, where, "%s, ibv_query_qp: 0x%x instead of "
-                  "0x%x (%s)", when, psn->verbs, expected,
-                  (psn->verbs_error != 0) ? strerror(psn->verbs_error) :
-                  (psn->verbs == 0) ? "lost" : "stale");
+    if ((error != 0) || (psn != expected)) {
+        check_row(run, "psn", CHECK_FAIL, where, "%s, %s: 0x%x instead of 0x%x (%s)", when,
+                  how, psn, expected, (error != 0) ? strerror(error) :
+                  (psn == 0) ? "lost" : "stale");
     } else {
-        check_row(run, "psn", CHECK_OK, where, "%s, ibv_query_qp: 0x%x", when,
-                  psn->verbs);
-    }
-
-    if (psn->devx_error == EOPNOTSUPP) {
-        check_row(run, "psn", CHECK_NOTE, where, "%s: no DEVX", when);
-    } else if ((psn->devx_error != 0) || (psn->devx != expected)) {
-        check_row(run, "psn", CHECK_FAIL, where, "%s, DEVX: 0x%x instead of 0x%x%s%s",
-                  when, psn->devx, expected, (psn->devx_error != 0) ? ": " : "",
-                  (psn->devx_error != 0) ? strerror(psn->devx_error) : "");
-    } else {
-        check_row(run, "psn", CHECK_OK, where, "%s, DEVX: 0x%x", when, psn->devx);
+        check_row(run, "psn", CHECK_OK, where, "%s, %s: 0x%x", when, how, psn);
     }
 }
 
 /* The PSN is read before the writes and then only after ERR, which detects a driver
  * that caches it */
-static void check_psn_link(check_run_t *run, unsigned link, check_msg_t how)
+static void check_psn_link(check_run_t *run, unsigned link, unsigned open_how,
+                           check_msg_t how)
 {
     static const uint32_t sizes[] = {8, 64, 4096, 16384, 5000 & ~7u};
+    const char *where             = check_pair_name(run, link, link);
     const char *when              = (how == CHECK_MSG_FENCE) ? "after ERR" :
                                                                "in RTS";
-    uint32_t i, size, packets     = 0;
+    uint32_t i, size, expected, packets = 0;
     check_qp_t qp;
     check_psn_t psn;
     int ret;
 
-    ret = check_pair_open(run, link, link, &qp);
+    ret = check_pair_open_as(run, link, link, open_how, &qp);
     if (ret == 0) {
         ret = check_ask(run, CHECK_MSG_QUERY, NULL, 0, &psn, sizeof(psn));
         for (i = 0; (i < CHECK_WRITES) && (ret == 0); ++i) {
@@ -77,107 +61,43 @@ static void check_psn_link(check_run_t *run, unsigned link, check_msg_t how)
             ret = check_ask(run, how, NULL, 0, &psn, sizeof(psn));
         }
 
-        if (ret == 0) {
-            check_psn_compare(run, link, when, &psn,
-                              (qp.psn + packets) & 0xffffff);
-        }
+        expected = (qp.psn + packets) & 0xffffff;
         check_qp_destroy(&qp);
     }
 
     if (ret != 0) {
-        check_row(run, "psn", CHECK_FAIL, check_pair_name(run, link, link),
-                  "%s: cannot be tested: %s", when, strerror(ret));
+        check_row(run, "psn", CHECK_FAIL, where, "%s: cannot be tested: %s", when,
+                  strerror(ret));
+        return;
+    }
+
+    if (open_how & CHECK_OPEN_VERBS) {
+        check_psn_row(run, where, when, "ibv_query_qp", psn.verbs_error, psn.verbs,
+                      expected);
+    }
+
+    if (psn.devx_error == EOPNOTSUPP) {
+        check_row(run, "psn", CHECK_NOTE, where, "%s: no DEVX", when);
+    } else {
+        check_psn_row(run, where, when, (open_how & CHECK_OPEN_VERBS) ? "DEVX" :
+                      "DEVX, of a queue pair by DEVX", psn.devx_error, psn.devx, expected);
     }
 }
 
 void check_psn(check_run_t *run)
 {
-    unsigned link;
-
-    for (link = 0; link < run->links; ++link) {
-        if (check_pair_is_up(run, link)) {
-            check_psn_link(run, link, CHECK_MSG_QUERY);
-            check_psn_link(run, link, CHECK_MSG_FENCE);
-        }
-    }
-}
-
-/* One round: repeat data and an entry, while the server polls. */
-static int check_order_round(check_run_t *run, unsigned link, uint64_t base,
-                             check_seen_t *total)
-{
-    check_scan_t scan = {.count = CHECK_ORDER_COUNT, .size = CHECK_ORDER_SIZE,
-                         .base  = base};
-    check_seen_t seen;
-    check_qp_t qp;
-    uint32_t i;
-    int ret;
-
-    ret = check_pair_open(run, link, link, &qp);
-    if (ret != 0) {
-        return ret;
-    }
-
-    check_nic_fill(qp.nic, &scan);
-    ret = check_ask(run, CHECK_MSG_WATCH, &scan, sizeof(scan), NULL, 0);
-    for (i = 0; (i < scan.count) && (ret == 0); ++i) {
-        ret = check_qp_write(&qp, i * scan.size, scan.size, i * scan.size);
-        if (ret == 0) {
-            ret = check_qp_write(&qp, i * scan.size, 8, CHECK_LOG + (i * 8));
-        }
-    }
-
-    if (ret == 0) {
-        ret = check_qp_wait(&qp, CHECK_WAIT);
-    }
-
-    usleep(10000); /* Accepted writes may be placed later */
-    if (ret == 0) {
-        ret = check_ask(run, CHECK_MSG_SEEN, NULL, 0, &seen, sizeof(seen));
-    }
-
-    if (ret == 0) {
-        total->entries += seen.entries;
-        total->early   += seen.early;
-    }
-
-    check_qp_destroy(&qp);
-    return ret;
-}
-
-void check_order(check_run_t *run)
-{
-    unsigned rounds = CHECK_ORDER_ROUNDS * (run->opts.is_quick ? 1 : 40);
-    check_seen_t total;
-    unsigned link, i;
-    double end;
-    int ret;
+    unsigned link, how;
 
     for (link = 0; link < run->links; ++link) {
         if (!check_pair_is_up(run, link)) {
             continue;
         }
 
-        memset(&total, 0, sizeof(total));
-        ret = 0;
-        end = check_now() + (CHECK_SOAK / run->links);
-        for (i = 0; (i < rounds) && (ret == 0) &&
-                    ((i == 0) || (check_now() < end)); ++i) {
-            ret = check_order_round(run, link, 0x6f72000000000000ull + (i << 16),
-                                    &total);
-        }
-
-        if (ret != 0) {
-            check_row(run, "order", CHECK_FAIL, check_pair_name(run, link, link),
-                      "cannot be tested: %s", strerror(ret));
-        } else if (total.entries < i * CHECK_ORDER_COUNT / 2) {
-            check_row(run, "order", CHECK_UNTESTED, check_pair_name(run, link, link),
-                      "only %u entries were seen", total.entries);
-        } else {
-            check_row(run, "order", (total.early > 0) ? CHECK_FAIL : CHECK_OK,
-                      check_pair_name(run, link, link),
-                      "%u of %u log entries appeared before their data",
-                      total.early, total.entries);
+        for (how = 0; how <= CHECK_OPEN_VERBS; ++how) {
+            if ((how == CHECK_OPEN_VERBS) || check_pair_is_devx(run, link)) {
+                check_psn_link(run, link, how, CHECK_MSG_QUERY);
+                check_psn_link(run, link, how, CHECK_MSG_FENCE);
+            }
         }
     }
 }
@@ -235,7 +155,7 @@ static int check_fence_round(check_run_t *run, check_qp_t *qp,
     }
 
     ++fences->rounds;
-    accepted         = ((psn.verbs - qp->psn) & 0xffffff) /
+    accepted         = ((check_qp_psn_value(&psn) - qp->psn) & 0xffffff) /
                        check_pair_packets(qp, scan->size);
     fences->behind  += psn.hash != at_reset.hash;
     fences->missing += at_reset.prefix < scan->count / 2;
@@ -343,7 +263,7 @@ void check_fused(check_run_t *run)
 
     for (link = 0; link < run->links; ++link) {
         if (!check_pair_is_up(run, link) ||
-            (check_pair_open(run, link, link, &qp) != 0)) {
+            (check_pair_open_as(run, link, link, CHECK_OPEN_VERBS, &qp) != 0)) {
             continue;
         }
 

@@ -162,7 +162,7 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
     attr_p->gid_tbl_len     = emu_addr_num_gids(&addr);
     attr_p->port_cap_flags  = IBV_PORT_CM_SUP;
     attr_p->max_msg_sz      = EMU_MAX_MSG;
-    attr_p->pkey_tbl_len    = 1;
+    attr_p->pkey_tbl_len    = emu_port_num_pkeys(port);
     attr_p->active_width    = 2;                   /* 4x */
     attr_p->active_speed    = emu_speeds[port->speed].active_speed;
     attr_p->phys_state      = is_down ? 2 : 5;     /* polling : link up */
@@ -179,6 +179,47 @@ void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p)
         attr_p->subnet_timeout  = emu_fabric->cfg.subnet_timeout;
         attr_p->link_layer      = IBV_LINK_LAYER_INFINIBAND;
     }
+}
+
+/* P_Keys: a partition, and whether the port is a full member */
+#define EMU_PORT_PKEY_FULL    0x8000
+#define EMU_PORT_PKEY_DEFAULT 0xffff
+#define EMU_PORT_PKEY_LIMITED 0x7fff
+#define EMU_PORT_PKEY_SECOND  0x8001
+
+static int emu_port_is_limited(const emu_port_t *port)
+{
+    return emu_quirk_on(port->index, EMU_QUIRK_LIMITED_PKEY) && !emu_port_is_roce(port);
+}
+
+unsigned emu_port_num_pkeys(const emu_port_t *port)
+{
+    return emu_port_is_limited(port) ? 2 : 1;
+}
+
+uint16_t emu_port_pkey(const emu_port_t *port, unsigned index)
+{
+    if (!emu_port_is_limited(port)) {
+        return EMU_PORT_PKEY_DEFAULT;
+    }
+
+    return (index == 0) ? EMU_PORT_PKEY_LIMITED : EMU_PORT_PKEY_SECOND;
+}
+
+int emu_port_is_member(const emu_port_t *port, unsigned index, uint16_t pkey,
+                       uint32_t qpn)
+{
+    uint16_t mine = emu_port_pkey(port, index);
+
+    if (emu_likely((((mine ^ pkey) & ~EMU_PORT_PKEY_FULL) == 0) &&
+                   ((mine | pkey) & EMU_PORT_PKEY_FULL))) {
+        return 1;
+    }
+
+    if (emu_quirk_on(port->index, EMU_QUIRK_LIMITED_PKEY)) {
+        emu_quirk_act(port->index, EMU_QUIRK_LIMITED_PKEY, qpn, 0, pkey);
+    }
+    return 0;
 }
 
 uint16_t emu_port_ooo_sls(const emu_port_t *port)
@@ -248,7 +289,7 @@ void emu_device_query(const emu_port_t *port, struct ibv_device_attr *attr_p)
     attr_p->max_srq             = EMU_MAX_SRQS - 1;
     attr_p->max_srq_wr          = EMU_RQ_MAX_WQE - 1;
     attr_p->max_srq_sge         = EMU_SRQ_MAX_SGE;
-    attr_p->max_pkeys           = 1;
+    attr_p->max_pkeys           = emu_port_num_pkeys(port);
     attr_p->local_ca_ack_delay  = 16;
     attr_p->phys_port_cnt       = 1;
 }

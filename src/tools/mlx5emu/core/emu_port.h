@@ -122,6 +122,16 @@ emu_port_t *emu_port_get(unsigned host, unsigned link);
  */
 void emu_port_query(const emu_port_t *port, struct ibv_port_attr *attr_p);
 
+/** How many P_Keys a port has: 1, or 2 with the quirk limited-pkey. */
+unsigned emu_port_num_pkeys(const emu_port_t *port);
+
+/** The P_Key at an index; on RoCE there is one. */
+uint16_t emu_port_pkey(const emu_port_t *port, unsigned index);
+
+/** Whether a queue pair with the P_Key at @a index may have a packet with @a pkey. */
+int emu_port_is_member(const emu_port_t *port, unsigned index, uint16_t pkey,
+                       uint32_t qpn);
+
 /** Service levels (bits) whose packets may be placed out of order. */
 uint16_t emu_port_ooo_sls(const emu_port_t *port);
 

@@ -8,7 +8,8 @@
  *
  * Only writes are held. All other packets stay in order: the responder executes them in
  * the order of their PSNs, and would wait for the held ones. Retransmitted packets are
- * not held either.
+ * not held either. A write with the strong-order flag may be overtaken, and overtakes
+ * nothing: it is placed after all before it.
  */
 
 #include "emu_ooo.h"
@@ -224,13 +225,14 @@ int emu_ooo_send(emu_qp_t *qp, const emu_wire_ends_t *ends, emu_pkt_t *pkt,
         return 0;
     }
 
-    if (!is_free) {
+    if (!is_free || pkt->is_strong) {
         has_rsp = emu_ooo_release(qp, 0, 1, has_rsp, rsp_p);
     } else {
         pkt->flags |= EMU_PKT_OOO;
-        if (!(pkt->flags & EMU_PKT_RETRY) && emu_ooo_hold(qp, ends, pkt)) {
-            return 0;
-        }
+    }
+
+    if (is_free && !(pkt->flags & EMU_PKT_RETRY) && emu_ooo_hold(qp, ends, pkt)) {
+        return has_rsp;
     }
 
     has_rsp = emu_ooo_merge(has_rsp, rsp_p,
@@ -251,7 +253,7 @@ uint64_t emu_ooo_detour(const emu_qp_t *qp, emu_pkt_t *pkt)
         return 0;
     }
 
-    pkt->flags |= EMU_PKT_OOO;
+    pkt->flags |= pkt->is_strong ? 0 : EMU_PKT_OOO;
     if ((pkt->flags & EMU_PKT_RETRY) ||
         (emu_quirk_draw(qp->port, quirk) % 100 >=
          emu_quirk_value(qp->port, quirk, EMU_OOO_PERCENT))) {

@@ -204,6 +204,7 @@ static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
 {
     emu_pkt_set_path(pkt, emu_req_port(qp), (qp->type == EMU_QPT_DCI) ?
                                             &qp->dc_path_now : &qp->path);
+    pkt->pkey = emu_port_pkey(emu_req_port(qp), qp->attr.pkey_index);
     if (qp->type == EMU_QPT_DCI) {
         pkt->dst_qpn  = qp->dc_dct_now;
         pkt->dc_key   = qp->dc_key_now;
@@ -287,6 +288,7 @@ static void emu_req_build(const emu_qp_t *qp, const emu_op_t *op,
     pkt->compare_mask = op->compare_mask;
     pkt->atomic_size  = op->atomic_size;
     pkt->imm          = op->imm;
+    pkt->is_strong    = op->strong;
     pkt->prev_op      = sqe->prev_op;
     pkt->prev_size    = sqe->prev_size;
     pkt->op           = emu_req_op_number(qp, sqe);

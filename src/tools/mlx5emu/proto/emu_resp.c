@@ -44,15 +44,16 @@ static int emu_rx_is_from(const emu_path_t *path, const emu_pkt_t *pkt)
     return (pkt->slid == 0) || (pkt->slid == path->dlid);
 }
 
-/* The packet must be for the address that the queue pair uses; with RC, it must come
- * from the peer's port */
+/* The packet must be for the address and the partition that the queue pair uses; with RC,
+ * it must come from the peer's port */
 static emu_rx_verdict_t emu_rx_check_peer(emu_rx_t *rx)
 {
     const emu_qp_t *qp   = rx->qp;
     const emu_pkt_t *pkt = rx->pkt;
 
     if (!emu_route_is_mine(rx->port, &qp->path,
-                           pkt->has_grh ? &pkt->grh : NULL)) {
+                           pkt->has_grh ? &pkt->grh : NULL) ||
+        !emu_port_is_member(rx->port, qp->attr.pkey_index, pkt->pkey, qp->qpn)) {
         return EMU_RX_DROP;
     }
     return ((qp->type == EMU_QPT_DCT) || emu_rx_is_from(&qp->path, pkt)) ?

@@ -141,14 +141,16 @@ static int emu_ud_scatter(emu_qp_t *qp, const emu_rq_entry_t *entry,
     return emu_rq_scatter(qp, entry, EMU_UD_GRH_LEN, pkt);
 }
 
-/* A GRH must name the port, by whichever of its GIDs; the key must be that of the
+/* A GRH must name the port, by whichever of its GIDs; the keys must be those of the
  * queue pair */
 static int emu_ud_is_welcome(const emu_qp_t *qp, const emu_pkt_t *pkt)
 {
+    const emu_port_t *port = &emu_fabric->ports[qp->port];
+
     return (pkt->qkey == qp->attr.qkey) &&
+           emu_port_is_member(port, qp->attr.pkey_index, pkt->pkey, qp->qpn) &&
            (!pkt->has_grh ||
-            (emu_route_find_gid(&emu_fabric->ports[qp->port], &pkt->grh.dgid,
-                                pkt->grh.type) >= 0));
+            (emu_route_find_gid(port, &pkt->grh.dgid, pkt->grh.type) >= 0));
 }
 
 void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp_p)

@@ -170,11 +170,23 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
         .values = {{"first", 0, 8, 0, 15}},
         .what   = "what the port sends on this service level and on higher ones is"
                   " lost, unless it is for the port itself",
-        .real   = "a subnet whose tables give such a service level no virtual lane,"
-                  " or a routing without paths for it",
-        .source = "InfiniBand specification, volume 1, 7.6.6: packets of a level"
-                  " that maps to VL15 are discarded; OpenSM, options qos_sl2vl and"
-                  " qos_high_limit"
+        .real   = "a subnet whose tables give such a service level no virtual lane"
+                  " with credits, or a routing without paths for it",
+        .source = "OpenSM, doc/QoS_management_in_OpenSM.txt: options qos_sl2vl,"
+                  " qos_vlarb_high and qos_vlarb_low"
+    },
+    [EMU_QUIRK_LIMITED_PKEY] = {
+        .name     = "limited-pkey",
+        .scope    = EMU_QUIRK_SCOPE_LINK,
+        .is_fixed = 1,
+        .what     = "an InfiniBand port is a limited member of the partition at"
+                    " index 0 of its P_Keys, 0x7fff, and a full one of that at"
+                    " index 1, 0x8001; a packet between two limited members, or"
+                    " between partitions, is dropped",
+        .real     = "partitioned fabrics, where the default partition has one full"
+                    " member, the subnet manager",
+        .source   = "OpenSM, doc/partition-config.txt; UCX,"
+                    " uct_ib_iface_init_pkey(), takes the first full membership"
     },
     [EMU_QUIRK_ROCE] = {
         .name   = "roce",

@@ -42,7 +42,6 @@
 #include <stdint.h>
 
 #define EMU_VERBS_PORT_NUM    1     /* Each device has one port */
-#define EMU_VERBS_PKEY        0xffff
 #define EMU_VERBS_COMP_VECTORS 4
 #define EMU_VERBS_MAX_INLINE  512
 #define EMU_VERBS_MAX_SEND_SGE 30

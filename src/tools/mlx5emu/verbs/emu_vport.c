@@ -216,26 +216,38 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num,
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index,
                    __be16 *pkey)
 {
-    if ((emu_vport_check(context, port_num) != 0) || (pkey == NULL) ||
-        (index != 0)) {
+    const emu_port_t *port;
+
+    if ((emu_vport_check(context, port_num) != 0) || (pkey == NULL) || (index < 0) ||
+        ((unsigned)index >= emu_port_num_pkeys(port = emu_vctx(context)->port))) {
         errno = EINVAL;
         return -1;
     }
 
-    *pkey = htobe16(EMU_VERBS_PKEY);
+    *pkey = htobe16(emu_port_pkey(port, index));
+    if (emu_port_num_pkeys(port) > 1) {
+        emu_quirk_act(port->index, EMU_QUIRK_LIMITED_PKEY, 0, 0, index);
+    }
     return 0;
 }
 
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num,
                        __be16 pkey)
 {
-    if ((emu_vport_check(context, port_num) != 0) ||
-        (pkey != htobe16(EMU_VERBS_PKEY))) {
-        errno = EINVAL;
-        return -1;
+    const emu_port_t *port;
+    unsigned i;
+
+    if (emu_vport_check(context, port_num) == 0) {
+        port = emu_vctx(context)->port;
+        for (i = 0; i < emu_port_num_pkeys(port); ++i) {
+            if (be16toh(pkey) == emu_port_pkey(port, i)) {
+                return i;
+            }
+        }
     }
 
-    return 0;
+    errno = EINVAL;
+    return -1;
 }
 
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,

@@ -43,7 +43,9 @@ typedef struct emu_pkt {
     uint16_t        slid;
     uint16_t        src_port;  /* index */
     uint16_t        dst_port;  /* index, or EMU_ROUTE_NONE */
-    uint16_t        has_grh;   /* grh is filled in */
+    uint16_t        pkey;
+    uint8_t         has_grh;   /* grh is filled in */
+    uint8_t         is_strong; /* is placed after all before it */
     emu_grh_t       grh;
     uint32_t        mtu;
     uint32_t        psn;

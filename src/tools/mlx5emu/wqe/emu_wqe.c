@@ -14,6 +14,7 @@
 
 #define EMU_WQE_DS        16
 #define EMU_WQE_FENCE(_f) (((_f) >> 5) & 7)
+#define EMU_WQE_STRONG    3
 
 /* Modifiers of extended atomics: 8 | log2(size / 4) */
 #define EMU_WQE_OPMOD_EXT_4 0x08
@@ -272,6 +273,7 @@ static void emu_wqe_parse_ctrl(const struct mlx5_wqe_ctrl_seg *ctrl,
     op->signaled     = !!(flags & MLX5_WQE_CTRL_CQ_UPDATE);
     op->solicited    = !!(flags & MLX5_WQE_CTRL_SOLICITED);
     op->fence        = (EMU_WQE_FENCE(flags) >= 2);
+    op->strong       = (EMU_WQE_FENCE(flags) == EMU_WQE_STRONG);
     op->has_av       = 0;
     op->is_inline    = 0;
     op->num_sge      = 0;

@@ -54,6 +54,7 @@ typedef struct emu_op {
     uint8_t   signaled;
     uint8_t   solicited;
     uint8_t   fence;         /* waits for reads and atomics before it */
+    uint8_t   strong;        /* its data are placed after all before it */
     uint8_t   is_inline;     /* all data are in the WQE */
     uint8_t   has_av;
     uint16_t  num_bb;
