@@ -64,7 +64,7 @@ void engine_open(engine_t *engine, size_t length)
                             (uintptr_t)engine->mem,
                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                             IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-                            &engine->mr) == 0);
+                            0, &engine->mr) == 0);
 }
 
 emu_qp_t *engine_qp(engine_t *engine, emu_qp_type_t type, emu_srq_t *srq)

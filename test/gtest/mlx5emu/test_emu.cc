@@ -189,11 +189,7 @@ side::side(const rcv::fabric &fabric, unsigned host, unsigned link,
     if (agent("layer", ctx).at(0) == IBV_LINK_LAYER_ETHERNET) {
         use_ipv4_gid();
     }
-    result = agent("mr", ctx, mem_size, all_access);
-    mem    = result.at(0);
-    addr   = result.at(1);
-    lkey   = result.at(2);
-    rkey   = result.at(3);
+    use_memory("mr");
     cq     = agent("cq", ctx, 256, 1).at(0);
     if (use_srq) {
         srq = agent("srq", ctx, 64).at(0);
@@ -212,6 +208,16 @@ void side::connect(const side &peer, unsigned timeout, unsigned retry,
          << timeout << " " << retry << " " << rnr_retry << " " << sl
          << grh_words(peer);
     m_agent->command(line.str());
+}
+
+void side::use_memory(const char *command)
+{
+    numbers_t result = (*m_agent)(command, ctx, mem_size, all_access);
+
+    mem  = result.at(0);
+    addr = result.at(1);
+    lkey = result.at(2);
+    rkey = result.at(3);
 }
 
 void side::use_ipv4_gid()

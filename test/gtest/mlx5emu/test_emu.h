@@ -137,6 +137,9 @@ public:
               uint64_t local, uint64_t length, uint64_t remote, uint64_t a = 0,
               uint64_t b = 0, unsigned flags = IBV_SEND_SIGNALED);
 
+    /** From now on, our memory is another region, registered by this command. */
+    void use_memory(const char *command);
+
     void write(const side &peer, uint64_t wr_id, uint64_t local,
                uint64_t length, uint64_t remote)
     {

@@ -66,4 +66,4 @@ INSTANTIATE_TEST_SUITE_P(verbs, test_emu_args,
                                            "umem_fork", "signal", "dv_cq", "caps",
                                            "srq_default", "resize_cq",
                                            "no_resize", "rereg_mr", "no_rereg", "pin",
-                                           "pin_umem"));
+                                           "pin_umem", "dmabuf"));

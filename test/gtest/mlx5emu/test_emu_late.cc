@@ -200,6 +200,32 @@ UCS_TEST_F(test_emu_late, what_follows_sees_it) {
     EXPECT_EQ(8u, b->get(4096));
 }
 
+/* What is for a device goes another way than what is for the host: only a read of the same
+ * device, over the same NIC, comes behind it */
+UCS_TEST_F(test_emu_late, of_a_device) {
+    emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
+
+    make_pair();
+    c.connect(d);
+    d.connect(c);
+    b->use_memory("dmabuf");
+    quirk("late-write:60s");
+    write_words();
+    c.read(d, 1, 0, 8, 0);
+    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    to_state(IBV_QPS_ERR);
+    to_state(IBV_QPS_RESET);
+    EXPECT_LT(placed(), num_writes);
+
+    make_pair();
+    b->use_memory("dmabuf");
+    write_words();
+    EXPECT_LT(placed(), num_writes);
+    a->read(*b, 2, 4096, 8, 8192);
+    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_EQ(num_writes, placed());
+}
+
 /* Requests to the port by another queue pair do not pass it either, ... */
 UCS_TEST_F(test_emu_late, another_queue_pair_sees_it) {
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);

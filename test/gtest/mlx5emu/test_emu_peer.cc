@@ -273,6 +273,37 @@ UCS_TEST_F(test_emu_noaccess, late_loopback) {
     EXPECT_EQ(5000u, a->match(100000, 5000, 1));
 }
 
+/* The same of memory of a device, which programs cannot access from the beginning: NICs use a
+ * mapping of their own */
+UCS_TEST_F(test_emu_noaccess, dmabuf) {
+    make_pair();
+    for (emu::side *s : {a.get(), b.get()}) {
+        s->use_memory("dmabuf");
+    }
+    transfer_all(IBV_WR_RDMA_WRITE);
+    transfer_all(IBV_WR_RDMA_READ);
+    transfer_all(IBV_WR_SEND);
+
+    b->put(64, 41);
+    close_memory();
+    a->faa(*b, 1000, 0, 64, 1);
+    EXPECT_TRUE(a->completes(1000, IBV_WC_SUCCESS));
+    open_memory();
+    EXPECT_EQ(41u, a->get(0));
+    EXPECT_EQ(42u, b->get(64));
+
+    /* Whatever the program does with its own */
+    (**b)("unmap", b->mem, 0, (uint64_t)region);
+    a->read(*b, 1001, 8, 8, 64);
+    EXPECT_TRUE(a->completes(1001, IBV_WC_SUCCESS));
+    EXPECT_EQ(42u, a->get(8));
+
+    /* ... until it is deregistered */
+    (**b)("dereg", b->mem);
+    a->read(*b, 1002, 8, 8, 64);
+    EXPECT_TRUE(a->completes(1002, IBV_WC_REM_ACCESS_ERR));
+}
+
 /* Unmapped pages are an error */
 UCS_TEST_F(test_emu_noaccess, memory_that_is_gone) {
     make_pair();

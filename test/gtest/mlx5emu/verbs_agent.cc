@@ -182,6 +182,24 @@ static numbers_t cmd_mr(const words_t &words)
     return {memories.size() - 1, (uint64_t)m.addr, m.mr->lkey, m.mr->rkey};
 }
 
+/* dmabuf CONTEXT SIZE ACCESS -> as mr: memory of a device, which the program can map */
+static numbers_t cmd_dmabuf(const words_t &words)
+{
+    context &c = item(contexts, words, 1);
+    memory m   = {};
+    int fd     = memfd_create("dmabuf", MFD_CLOEXEC);
+
+    m.size = number(words, 2);
+    check((fd >= 0) && (ftruncate(fd, m.size) == 0), "memfd_create");
+    m.addr = (uint8_t*)mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    check(m.addr != MAP_FAILED, "mmap");
+    m.mr = ibv_reg_dmabuf_mr(c.pd, 0, m.size, (uint64_t)m.addr, fd, number(words, 3));
+    check(m.mr != NULL, "ibv_reg_dmabuf_mr");
+    close(fd); /* The region keeps the memory */
+    memories.push_back(m);
+    return {memories.size() - 1, (uint64_t)m.addr, m.mr->lkey, m.mr->rkey};
+}
+
 /* alias CONTEXT MEMORY ACCESS -> lkey, rkey: the same memory, another device */
 static numbers_t cmd_alias(const words_t &words)
 {
@@ -672,6 +690,7 @@ typedef numbers_t (*command_t)(const words_t &words);
 static const std::map<std::string, command_t> commands = {
     {"dv", cmd_dv},           {"devices", cmd_devices}, {"open", cmd_open},     {"port", cmd_port},
     {"mr", cmd_mr},           {"dereg", cmd_dereg},   {"fill", cmd_fill},
+    {"dmabuf", cmd_dmabuf},
     {"match", cmd_match},     {"zeroes", cmd_zeroes}, {"get", cmd_get},
     {"put", cmd_put},         {"cq", cmd_cq},         {"srq", cmd_srq},
     {"qp", cmd_qp},           {"mtu", cmd_mtu},         {"connect", cmd_connect}, {"ud", cmd_ud},

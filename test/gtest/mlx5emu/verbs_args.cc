@@ -462,6 +462,7 @@ const struct {
     {"no_rereg",    check_rereg_refused},
     {"pin",         check_pin},
     {"pin_umem",    check_pin_umem},
+    {"dmabuf",      check_dmabuf},
     {"srq_default", check_srq_default},
     {"qp",          check_qp},
     {"srq",         check_srq},

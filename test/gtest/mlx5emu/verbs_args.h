@@ -4,7 +4,7 @@
  * What the groups of checks of verbs_args share: how a check fails, and a device
  * with one of each object. verbs_args.cc has the groups about wrong arguments, and
  * main(); verbs_objects.cc those about what objects do, verbs_change.cc those about
- * objects that change, verbs_pin.cc those about memory that cannot be registered.
+ * objects that change, verbs_pin.cc those about memory that cannot be registered, and dmabufs.
  */
 
 #ifndef VERBS_ARGS_H_
@@ -115,5 +115,6 @@ void check_rereg_refused();
 /* verbs_pin.cc */
 void check_pin();
 void check_pin_umem();
+void check_dmabuf();
 
 #endif

@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Memory that a kernel could not pin is not registered: see Linux, ib_umem_get().
+ * Memory that a kernel could not pin is not registered: see Linux, ib_umem_get(). The same of
+ * dmabufs: see ib_umem_dmabuf_get().
  */
 
 #include "verbs_args.h"
@@ -191,4 +192,48 @@ void check_pin_umem()
     mlx5dv_devx_umem *umem = mlx5dv_devx_umem_reg(ctx, p, SIZE, WRITE);
     CHECK((umem != NULL) && (mlx5dv_devx_umem_dereg(umem) == 0));
     ibv_free_device_list(list);
+}
+
+void check_dmabuf()
+{
+    const int access = WRITE | READ | IBV_ACCESS_REMOTE_WRITE;
+    device d;
+    int file         = open_file();
+    int fd           = memfd_create("dmabuf", MFD_CLOEXEC);
+    ibv_mr *mr;
+
+    CHECK((fd >= 0) && (ftruncate(fd, SIZE) == 0));
+    CHECK((ibv_reg_dmabuf_mr(d.pd, 0, PAGE, 0, -1, access) == NULL) && (errno == EBADF));
+    const struct {
+        uint64_t offset;
+        size_t   length;
+        uint64_t iova;
+        int      fd;
+        int      access;
+    } wrong[] = {
+        {0, PAGE, 0, file, access},
+        {0, SIZE + 1, 0, fd, access},
+        {SIZE, 1, 0, fd, access},
+        {UINT64_MAX - PAGE + 1, SIZE, 0, fd, access},
+        {0, 0, 0, fd, access},
+        {0, PAGE, 8, fd, access},
+        {8, PAGE, 0, fd, access},
+        {0, PAGE, 0, fd, IBV_ACCESS_REMOTE_WRITE},
+        {0, PAGE, 0, fd, access | IBV_ACCESS_ON_DEMAND}};
+    for (const auto &w : wrong) {
+        CHECK((ibv_reg_dmabuf_mr(d.pd, w.offset, w.length, w.iova, w.fd, w.access) == NULL) &&
+              (errno == EINVAL));
+    }
+
+    /* Any part of it, at any address */
+    mr = ibv_reg_dmabuf_mr(d.pd, PAGE + 8, SIZE - PAGE - 8, 1ul << 40 | 8, fd, access);
+    CHECK((mr != NULL) && (mr->length == SIZE - PAGE - 8) && (mr->lkey == mr->rkey));
+
+    /* Rights change in place, and other memory is another region */
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, READ) == 0);
+    CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, map_memory(PROT_READ), SIZE,
+                       0) == 0);
+    CHECK(ibv_dereg_mr(mr) == 0);
+    close(file);
+    close(fd);
 }

@@ -58,6 +58,8 @@ typedef struct emu_late_filter {
     int      by_port;
     uint32_t port;         /* or those of a port, ... */
     uint32_t qpn;          /* ... or of a queue pair, ... */
+    int      by_device;    /* ... and for one device, ... */
+    uint64_t device;
     uint32_t proc;         /* ... or of memory, if length is not 0 */
     uint64_t addr;
     uint64_t length;
@@ -72,6 +74,9 @@ static int emu_late_fits(const emu_late_t *late,
     if (filter->by_server) {
         return (late->proc == emu_self->index) ||
                (late->adder == emu_self->index);
+    }
+    if (filter->by_device && (late->device != filter->device)) {
+        return 0;
     }
     if (filter->by_port) {
         return late->port == filter->port;
@@ -123,17 +128,22 @@ void emu_late_flush_qp(uint32_t qpn)
     }
 }
 
-void emu_late_flush_before(uint32_t port, uint32_t qpn)
+void emu_late_flush_qp_host(uint32_t qpn)
 {
-    const emu_late_filter_t filter = { .by_port = 1, .port = port };
+    const emu_late_filter_t filter = { .by_device = 1, .qpn = qpn };
 
-    if (!emu_late_any()) {
-        return;
+    if (emu_late_any()) {
+        emu_late_flush(&filter);
     }
+}
 
-    if (emu_quirk_value(port, EMU_QUIRK_LATE_WRITE, EMU_LATE_PASSED)) {
-        emu_late_flush_qp(qpn);
-    } else {
+void emu_late_flush_before(uint32_t port, uint32_t qpn, uint64_t device)
+{
+    emu_late_filter_t filter = { .by_device = 1, .device = device, .port = port,
+                                 .qpn = qpn };
+
+    if (emu_late_any()) {
+        filter.by_port = !emu_quirk_value(port, EMU_QUIRK_LATE_WRITE, EMU_LATE_PASSED);
         emu_late_flush(&filter);
     }
 }

@@ -35,6 +35,7 @@ struct emu_late {
     uint32_t qpn;          /* RC queue pair or DC target that accepted it */
     uint32_t length;
     uint64_t addr;
+    uint64_t device;       /* emu_mr_t::device */
     uint64_t id;           /* number of the request */
     uint64_t order;        /* among all */
     uint64_t accepted_ns;
@@ -62,9 +63,13 @@ int emu_late_add(const emu_late_t *what, const struct iovec *src,
 /** Place all that a queue pair has accepted; it is in memory on return. */
 void emu_late_flush_qp(uint32_t qpn);
 
-/** A queue pair reads memory, or will write a completion: first place the data that its
- *  NIC must not reorder with that, which came to the port, or to this queue pair. */
-void emu_late_flush_before(uint32_t port, uint32_t qpn);
+/** The same for memory of the host alone: what is for a device goes another way. */
+void emu_late_flush_qp_host(uint32_t qpn);
+
+/** A queue pair reads memory of @a device, or will write a completion (0: to the host): first
+ *  place the data that must not be reordered with that, which is for the same device, and
+ *  came to the port, or to this queue pair. */
+void emu_late_flush_before(uint32_t port, uint32_t qpn, uint64_t device);
 
 /** Place all that waits for some memory of a process. */
 void emu_late_flush_memory(uint32_t proc, uint64_t addr, uint64_t length);

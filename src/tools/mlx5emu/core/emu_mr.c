@@ -102,7 +102,7 @@ static int emu_mr_find(uint32_t port)
 }
 
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
-               unsigned access, emu_mr_t **mr_p)
+               unsigned access, uint64_t device, emu_mr_t **mr_p)
 {
     const emu_ctx_t *ctx = &emu_fabric->ctxs[pd->ctx];
     emu_mr_t *mr;
@@ -129,6 +129,7 @@ int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
         mr->iova    = iova;
         mr->addr    = addr;
         mr->length  = length;
+        mr->device  = device;
         mr->windows   = 0;
         mr->is_window = 0;
         __atomic_store_n(&mr->used, 1, __ATOMIC_RELEASE);
@@ -196,6 +197,7 @@ int emu_mr_reg_window(emu_pd_t *pd, const emu_mr_window_t *window,
     mr->port      = parent->port;
     mr->access    = window->access & parent->access;
     mr->parent    = window->key;
+    mr->device    = parent->device;
     mr->is_window = 1;
     mr->windows   = 0;
     emu_mr_clip(parent, window, mr);

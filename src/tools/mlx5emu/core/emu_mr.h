@@ -30,6 +30,7 @@ struct emu_mr {
     uint64_t iova;         /* address by which it is named in WQEs */
     uint64_t addr;         /* address in the owner's memory */
     uint64_t length;
+    uint64_t device;       /* whose memory it is, see emu_dmabuf.h; 0: the host's */
     uint32_t variant;      /* low byte of the key; survives the slot's reuse */
     uint32_t parent;       /* key of the region that this is a window into */
     uint32_t is_window;
@@ -59,9 +60,11 @@ int emu_mr_access_is_valid(unsigned access);
 /**
  * Register memory. Remote write or atomic access needs local write, as verbs
  * say (-EINVAL). A length of 0 is allowed and matches nothing.
+ *
+ * @param [in] device  Whose memory it is, 0: the host's.
  */
 int emu_mr_reg(emu_pd_t *pd, uint64_t addr, uint64_t length, uint64_t iova,
-               unsigned access, emu_mr_t **mr_p);
+               unsigned access, uint64_t device, emu_mr_t **mr_p);
 
 /** Register a window into a region of the same PD; -EINVAL if there is no such
  *  region. It dies with the region, and is deregistered like one. */

@@ -148,7 +148,7 @@ void emu_qp_forget_early(emu_qp_t *ctx)
  * until the next connection begins */
 static void emu_qp_reset_responder(emu_qp_t *qp)
 {
-    emu_late_flush_qp(qp->qpn); /* nothing of it is placed after RESET */
+    emu_late_flush_qp_host(qp->qpn); /* nothing for the host is placed after RESET */
     emu_qp_abandon_msg(qp);
     memset(qp->resp_atomics, 0, sizeof(qp->resp_atomics));
     emu_qp_forget_early(qp);

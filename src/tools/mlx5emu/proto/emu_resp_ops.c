@@ -327,7 +327,7 @@ static emu_rx_verdict_t emu_rx_write(emu_rx_t *rx)
         rx->ctx->resp_msg.kind = EMU_OP_NONE;
         if (rx->has_entry) {
             rx->has_entry = 0;
-            emu_late_flush_before(rx->port->index, rx->qp->qpn);
+            emu_late_flush_before(rx->port->index, rx->qp->qpn, 0);
             return emu_rx_push_recv(rx, rx->entry.index, MLX5_CQE_RESP_WR_IMM,
                                     0, NULL);
         }
@@ -451,11 +451,18 @@ static emu_rx_verdict_t emu_rx_atomic(emu_rx_t *rx)
     return EMU_RX_NEXT;
 }
 
+/* Before it reads, or writes a completion */
+static void emu_rx_flush_late(const emu_rx_t *rx)
+{
+    emu_late_flush_before(rx->port->index, rx->qp->qpn,
+                          (rx->mr != NULL) ? rx->mr->device : 0);
+}
+
 emu_rx_verdict_t emu_rx_execute(emu_rx_t *rx)
 {
     if (rx->pkt->kind != EMU_OP_WRITE) {
         /* Writes come before what follows them: a completion, a read */
-        emu_late_flush_before(rx->port->index, rx->qp->qpn);
+        emu_rx_flush_late(rx);
     }
 
     switch (rx->pkt->kind) {
@@ -506,7 +513,7 @@ emu_rx_verdict_t emu_rx_duplicate(emu_rx_t *rx)
         if (verdict != EMU_RX_NEXT) {
             return verdict;
         }
-        emu_late_flush_before(rx->port->index, rx->qp->qpn);
+        emu_rx_flush_late(rx);
         emu_rx_read(rx);
         return EMU_RX_REPLY;
     case EMU_OP_CAS:

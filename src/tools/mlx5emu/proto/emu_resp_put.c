@@ -22,6 +22,7 @@ static uint32_t emu_rx_put_late(const emu_rx_t *rx)
     const emu_pkt_t *pkt = rx->pkt;
     emu_late_t late      = {
         .proc    = rx->mr->proc,
+        .device  = rx->mr->device,
         .port    = rx->qp->port,
         .nic_gen = rx->qp->nic_gen,
         .qpn     = rx->qp->qpn,

@@ -165,7 +165,7 @@ void emu_ud_receive(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp_p)
         return;
     }
 
-    emu_late_flush_before(qp->port, qp->qpn);
+    emu_late_flush_before(qp->port, qp->qpn, 0);
     memset(&cqe, 0, sizeof(cqe));
     cqe.wqe_counter = entry.index;
     cqe.qpn         = qp->qpn;

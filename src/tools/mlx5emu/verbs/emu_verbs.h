@@ -23,6 +23,7 @@
 #include "../core/emu_chan.h"
 #include "../core/emu_cq.h"
 #include "../core/emu_ctx.h"
+#include "../core/emu_dmabuf.h"
 #include "../core/emu_fabric.h"
 #include "../core/emu_mr.h"
 #include "../core/emu_nic.h"
@@ -85,6 +86,7 @@ typedef struct emu_vpd {
 typedef struct emu_vmr {
     struct ibv_mr ibv;
     emu_mr_t      *mr;
+    emu_dmabuf_t  dmabuf;        /* If it was registered by one */
 } emu_vmr_t;
 
 

@@ -142,9 +142,37 @@ static void emu_vmr_init_public(emu_vmr_t *vmr)
     vmr->ibv.rkey   = vmr->mr->key;
 }
 
+/* The memory is pinned, or is that of a dmabuf */
+static emu_vmr_t *emu_vmr_create(struct ibv_pd *pd, uint64_t addr, size_t length,
+                                 uint64_t iova, unsigned access,
+                                 const emu_dmabuf_t *dmabuf)
+{
+    emu_vmr_t *vmr = calloc(1, sizeof(*vmr));
+    int ret;
+
+    if (vmr == NULL) {
+        return emu_verbs_fail(ENOMEM);
+    }
+
+    ret = emu_mr_reg(emu_vpd(pd)->pd, addr, length, iova, access, dmabuf->device,
+                     &vmr->mr);
+    if (ret != 0) {
+        free(vmr);
+        return emu_verbs_fail(ret);
+    }
+
+    vmr->ibv.context = pd->context;
+    vmr->ibv.pd      = pd;
+    vmr->ibv.length  = length;
+    vmr->dmabuf      = *dmabuf;
+    emu_vmr_init_public(vmr);
+    return vmr;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
                                 uint64_t iova, unsigned int access)
 {
+    static const emu_dmabuf_t none;
     emu_vmr_t *vmr;
     int ret;
 
@@ -162,23 +190,12 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length,
         return emu_verbs_fail(ret);
     }
 
-    vmr = calloc(1, sizeof(*vmr));
+    vmr = emu_vmr_create(pd, (uintptr_t)addr, length, iova, access, &none);
     if (vmr == NULL) {
-        return emu_verbs_fail(ENOMEM);
+        return NULL;
     }
 
-    ret = emu_mr_reg(emu_vpd(pd)->pd, (uintptr_t)addr, length, iova, access,
-                     &vmr->mr);
-    if (ret != 0) {
-        free(vmr);
-        return emu_verbs_fail(ret);
-    }
-
-    vmr->ibv.context = pd->context;
-    vmr->ibv.pd      = pd;
-    vmr->ibv.addr    = addr;
-    vmr->ibv.length  = length;
-    emu_vmr_init_public(vmr);
+    vmr->ibv.addr = addr;
     return &vmr->ibv;
 }
 
@@ -194,17 +211,38 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length,
     return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
 }
 
+/* Linux, UVERBS_METHOD_REG_DMABUF_MR */
+#define EMU_DMABUF_ACCESS \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | \
+     IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING)
+
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
                                  size_t length, uint64_t iova, int fd,
                                  int access)
 {
-    (void)pd;
-    (void)offset;
-    (void)length;
-    (void)iova;
-    (void)fd;
-    (void)access;
-    return emu_refuse_object(__func__, NULL);
+    emu_dmabuf_t dmabuf;
+    emu_vmr_t *vmr;
+    int ret;
+
+    if ((pd == NULL) || !emu_vctx_is_mine(pd->context) || (length == 0) ||
+        (access & ~EMU_DMABUF_ACCESS) || !emu_mr_access_is_valid(access) ||
+        ((offset ^ iova) & (EMU_PAGE - 1))) {
+        return emu_verbs_fail(EINVAL);
+    }
+
+    ret = emu_dmabuf_map(fd, offset, length, &dmabuf);
+    if (ret != 0) {
+        return emu_verbs_fail(ret);
+    }
+
+    vmr = emu_vmr_create(pd, dmabuf.addr, length, iova, access, &dmabuf);
+    if (vmr == NULL) {
+        emu_dmabuf_unmap(&dmabuf);
+        return NULL;
+    }
+
+    vmr->ibv.addr = (void*)(uintptr_t)offset; /* As rdma-core's: an offset */
+    return &vmr->ibv;
 }
 
 /* Pages that were pinned for reading only are pinned again, to be written */
@@ -245,10 +283,11 @@ static int emu_vmr_rereg(emu_vmr_t *vmr, int flags, struct ibv_pd *pd, uint64_t 
 
     ret = emu_vmr_pin(addr, length, access);
     if (ret == 0) {
-        ret = emu_mr_reg(emu_vpd(pd)->pd, addr, length, addr, access, &vmr->mr);
+        ret = emu_mr_reg(emu_vpd(pd)->pd, addr, length, addr, access, 0, &vmr->mr);
     }
     if (ret == 0) {
         emu_mr_dereg(mr);
+        emu_dmabuf_unmap(&vmr->dmabuf);
         emu_vmr_init_public(vmr);
     }
 
@@ -310,6 +349,7 @@ int ibv_dereg_mr(struct ibv_mr *mr)
         emu_mr_dereg(vmr->mr);
     }
 
+    emu_dmabuf_unmap(&vmr->dmabuf);
     free(vmr);
     return 0;
 }
