@@ -50,6 +50,7 @@ void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
     pkt->dst_qpn   = op->dqpn;
     /* The high bit asks for the QP's own key */
     pkt->qkey      = (op->qkey & 0x80000000u) ? qp->attr.qkey : op->qkey;
+    pkt->pkey      = emu_port_pkey(port, qp->attr.pkey_index);
     pkt->imm       = op->imm;
     pkt->left      = op->length;
     pkt->length    = op->length;
