@@ -50,7 +50,7 @@ sources() {
     local path
 
     # shellcheck disable=SC2016 # variables of make
-    for path in $(makefile_says '$(varuna_sources) $(libuct_varuna_la_SOURCES)'); do
+    for path in $(makefile_says '$(varuna_sources) $(varuna_extended_sources) $(libuct_varuna_la_SOURCES)'); do
         # shellcheck disable=SC2053 # a pattern
         if [[ $path == *.c && $path == $pattern ]]; then
             echo "$path"

@@ -7,7 +7,7 @@
  */
 #include "fuzz.h"
 #include "config.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 
 #define AMO_ADDR  0x7f0000001000ul
 #define AMO_SLOTS 4

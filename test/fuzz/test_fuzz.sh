@@ -134,11 +134,12 @@ test_parts_of_messages() {
 }
 
 test_keys_and_links() {
-    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c "$varuna"/core/varuna_{clock,link}.c
+    fuzz_varuna varuna_rkey "$varuna"/md/varuna_{rkey,nic}.c \
+        "$varuna"/core/varuna_{amo_mode,clock,link}.c
 }
 
 test_what_may_be_a_uid() {
-    fuzz_varuna varuna_amo "$varuna"/core/varuna_{amo_sm,uid}.c
+    fuzz_varuna varuna_amo "$varuna"/core/extended/varuna_{amo_sm,uid}.c
 }
 
 # No object of a former run counts: nothing knows which headers it depends on

@@ -13,7 +13,8 @@
 # the two ends of the wire, forks, and the service thread's callbacks. A header that is
 # not listed fails.
 #
-# Parts of the endpoint that are private are used by their owner alone.
+# Parts of the endpoint, the responder and a target that are private are used by their owners
+# alone.
 #
 # A folder that is pure calls only what test/meta/layers/ lists. No function is longer than
 # it says.
@@ -110,7 +111,7 @@ impure() {
          $1 == "defines" { there[$2] = 1 }
          $1 == "needs" && !($2 in there) {
              folder = $3
-             sub(/\/[^\/]*$/, "", folder)
+             sub(/\/.*/, "", folder)
              if (!(folder in pure)) next
              symbol = $2
              sub(/@.*/, "", symbol)
@@ -145,17 +146,18 @@ judge() {
     ! grep '^wrong' picture >wrong || fail "$(wc -l <wrong) times: $(head -n 1 wrong)"
 }
 
-# parts LAYERS SRC: fails unless exactly the modules that LAYERS names use a part of the endpoint
+# parts LAYERS SRC: fails unless exactly the modules that LAYERS names use a part
 parts() {
     local part
     sed -n 's/^part //p' "$1" | sort >listed
     [ -s listed ] || fail "$1 names no parts"
     cut -d ' ' -f 1 listed | while read -r part; do
-        (cd "$2" && grep -rlE --include='*.[ch]' --include='*.inl' "\bep->$part\b" .) |
+        (cd "$2" && grep -rlE --include='*.[ch]' --include='*.inl' \
+                            "\b(ep|resp|target)->$part\b" .) |
             sed -E 's|^\./||; s|\.[a-z]+$||' | sort -u | paste -sd ' ' | sed "s|^|$part |"
     done | sort >found
     diff listed found >difference ||
-        fail "other files use a part of the endpoint: $(grep '^[<>]' difference)"
+        fail "other files use a part: $(grep '^[<>]' difference)"
 }
 
 test_emulator() {
@@ -255,8 +257,8 @@ test_long_function_is_found() {
         printf '}\n\nvoid uct_varuna_long(void) {\n'
         seq -f '    f(%.0f);' $((limit - 1))
         echo '}'
-    } >>src/core/varuna_uid.h
-    fails 1 "too long: core/varuna_uid.h: uct_varuna_long has $((limit + 1)) lines" \
+    } >>src/core/extended/varuna_uid.h
+    fails 1 "too long: core/extended/varuna_uid.h: uct_varuna_long has $((limit + 1)) lines" \
         functions_are_short "$layers" src
 }
 
@@ -289,8 +291,8 @@ test_object_without_source() {
 # The responder is below the atomics of the requester, but apart
 test_folders_that_are_apart() {
     cp -r "$top/src/uct/ib/varuna" src
-    echo '#include <uct/ib/varuna/responder/amo/varuna_home_name.h>' >>src/requester/amo/varuna_amo.c
-    fails 1 'wrong: requester/amo/varuna_amo uses responder/amo/varuna_home_name, and' \
+    echo '#include <uct/ib/varuna/responder/amo/varuna_home_name.h>' >>src/requester/extended/varuna_amo.c
+    fails 1 'wrong: requester/extended/varuna_amo uses responder/amo/varuna_home_name, and' \
         judge "$top/test/meta/layers/varuna" src "$RCV_BUILD/src/uct/ib/varuna"
 }
 

@@ -6,7 +6,7 @@
 #include "ft_ctl_msg.h"
 
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <string.h>

@@ -10,8 +10,7 @@
 #include "ft_uct.h"
 
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/requester/varuna_ep.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/requester/extended/varuna_amo_ext.h>
 
 #define FT_TIMEOUT  60.0
 #define FT_FORGED   0x666f726765640000ul

@@ -19,7 +19,7 @@
 
 /* An unused entry of the first incarnation's ring. (The second one's ring is cleared
  * when its queue pair is connected.) */
-static ft_place_t ft_ring(const uct_varuna_ep_t *ep)
+static ft_place_t ft_ring(uct_varuna_ep_t *ep)
 {
     return (ft_place_t) {
         .ep   = ep,
@@ -110,32 +110,32 @@ static void ft_check_home(ft_client_t *client)
 /* --- Slots of atomics in mode extended --- */
 
 /* Any slot, to read it */
-static ft_place_t ft_slot(const uct_varuna_ep_t *ep, uint32_t slot)
+static ft_place_t ft_slot(uct_varuna_ep_t *ep, uint32_t slot)
 {
     return (ft_place_t) {
         .ep   = ep,
-        .addr = ep->amo.arena.slots_addr + (slot * sizeof(uct_varuna_slot_t)),
-        .rkey = ep->amo.arena.read.rkey
+        .addr = uct_varuna_ep_ext(ep)->arena.slots_addr + (slot * sizeof(uct_varuna_slot_t)),
+        .rkey = uct_varuna_ep_ext(ep)->arena.read.rkey
     };
 }
 
 /* One of its own slots, to write it */
-static ft_place_t ft_own_slot(const uct_varuna_ep_t *ep, uint32_t slot)
+static ft_place_t ft_own_slot(uct_varuna_ep_t *ep, uint32_t slot)
 {
     return (ft_place_t) {
         .ep   = ep,
-        .addr = ep->amo.arena.own_addr +
-                ((slot - ep->amo.slots.first) * sizeof(uct_varuna_slot_t)),
-        .rkey = ep->amo.arena.write.rkey
+        .addr = uct_varuna_ep_ext(ep)->arena.own_addr +
+                ((slot - uct_varuna_ep_ext(ep)->slots.first) * sizeof(uct_varuna_slot_t)),
+        .rkey = uct_varuna_ep_ext(ep)->arena.write.rkey
     };
 }
 
-static ft_place_t ft_mark(const uct_varuna_ep_t *ep, uint32_t slot)
+static ft_place_t ft_mark(uct_varuna_ep_t *ep, uint32_t slot)
 {
     return (ft_place_t) {
         .ep   = ep,
-        .addr = ep->amo.arena.marks_addr + (slot * sizeof(uint64_t)),
-        .rkey = ep->amo.arena.mark.rkey
+        .addr = uct_varuna_ep_ext(ep)->arena.marks_addr + (slot * sizeof(uint64_t)),
+        .rkey = uct_varuna_ep_ext(ep)->arena.mark.rkey
     };
 }
 
@@ -143,7 +143,7 @@ static ft_place_t ft_mark(const uct_varuna_ep_t *ep, uint32_t slot)
 
 /* What shows that a vQP has got the rings of a closed one: on a NIC that gives the last key
  * out again they have the same key */
-static uint64_t ft_ring_name(const uct_varuna_ep_t *ep)
+static uint64_t ft_ring_name(uct_varuna_ep_t *ep)
 {
     return uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, 0);
 }
@@ -151,8 +151,8 @@ static uint64_t ft_ring_name(const uct_varuna_ep_t *ep)
 /* Another vQP gets the rings of a closed vQP, but by another address. The closed endpoint
  * must live until then, because it has the key; another one sends the CLOSE. */
 static void ft_reuse(ft_client_t *client,
-                     ft_place_t (*get)(const uct_varuna_ep_t *ep),
-                     uint64_t (*get_name)(const uct_varuna_ep_t *ep))
+                     ft_place_t (*get)(uct_varuna_ep_t *ep),
+                     uint64_t (*get_name)(uct_varuna_ep_t *ep))
 {
     double end              = ft_now() + FT_TIMEOUT;
     uct_varuna_ep_t *first  = ft_open(client);
@@ -187,7 +187,7 @@ static void ft_reuse(ft_client_t *client,
     if (get == ft_ring) {
         ft_expect(client, "ring", &now, 2);
     } else {
-        now = ft_slot(next, next->amo.slots.first);
+        now = ft_slot(next, uct_varuna_ep_ext(next)->slots.first);
         ft_expect(client, "slot", &now, 2);
     }
     ft_close(client, next);
@@ -200,7 +200,7 @@ static void ft_check_reuse(ft_client_t *client)
 }
 
 /* Rings that keep their address: they have the same key there */
-static uint64_t ft_ring_place_name(const uct_varuna_ep_t *ep)
+static uint64_t ft_ring_place_name(uct_varuna_ep_t *ep)
 {
     return ft_ring_name(ep) ^ (ep->remote.logs_addr << 32) ^ ep->remote.logs_addr;
 }
@@ -210,14 +210,14 @@ static void ft_check_reuse_place(ft_client_t *client)
     ft_reuse(client, ft_ring, ft_ring_place_name);
 }
 
-static ft_place_t ft_first_slot(const uct_varuna_ep_t *ep)
+static ft_place_t ft_first_slot(uct_varuna_ep_t *ep)
 {
-    return ft_own_slot(ep, ep->amo.slots.first);
+    return ft_own_slot(ep, uct_varuna_ep_ext(ep)->slots.first);
 }
 
-static uint64_t ft_first_slot_name(const uct_varuna_ep_t *ep)
+static uint64_t ft_first_slot_name(uct_varuna_ep_t *ep)
 {
-    return ep->amo.slots.first;
+    return uct_varuna_ep_ext(ep)->slots.first;
 }
 
 static void ft_check_slots_reuse(ft_client_t *client)
@@ -230,13 +230,13 @@ static void ft_check_slots(ft_client_t *client)
 {
     uct_varuna_ep_t *mine   = ft_open(client);
     uct_varuna_ep_t *theirs = ft_open(client);
-    ft_place_t own          = ft_own_slot(mine, mine->amo.slots.first);
-    ft_place_t other        = ft_slot(theirs, theirs->amo.slots.first);
-    ft_place_t mark         = ft_mark(theirs, theirs->amo.slots.first);
+    ft_place_t own          = ft_own_slot(mine, uct_varuna_ep_ext(mine)->slots.first);
+    ft_place_t other        = ft_slot(theirs, uct_varuna_ep_ext(theirs)->slots.first);
+    ft_place_t mark         = ft_mark(theirs, uct_varuna_ep_ext(theirs)->slots.first);
     ft_place_t forged       = other;
     uint64_t body, value;
 
-    if ((mine->amo.slots.num == 0) || (theirs->amo.slots.num == 0)) {
+    if ((uct_varuna_ep_ext(mine)->slots.num == 0) || (uct_varuna_ep_ext(theirs)->slots.num == 0)) {
         ft_die("got no slots");
     }
 
@@ -244,7 +244,7 @@ static void ft_check_slots(ft_client_t *client)
     ft_read(client, "own slot, read by the key to write", &own);
     ft_cas(client, "own slot, atomic", &own, 1, 2);
 
-    forged.rkey = mine->amo.arena.read.rkey;
+    forged.rkey = uct_varuna_ep_ext(mine)->arena.read.rkey;
     body        = ft_peek(client, &forged);
     ft_write(client, "other slot, key to read", &forged, FT_FORGED);
     forged.rkey = own.rkey;
@@ -256,7 +256,7 @@ static void ft_check_slots(ft_client_t *client)
     ft_write(client, "before own slots", &forged, FT_FORGED);
     forged.addr = own.addr + (UCT_VARUNA_SLOT_BLOCK * sizeof(uct_varuna_slot_t));
     ft_write(client, "after own slots", &forged, FT_FORGED);
-    other.rkey  = mine->amo.arena.read.rkey;
+    other.rkey  = uct_varuna_ep_ext(mine)->arena.read.rkey;
     ft_expect(client, "other slot", &other, body);
 
     value       = ft_peek(client, &mark);
@@ -273,7 +273,7 @@ static void ft_check_slots(ft_client_t *client)
 }
 
 /* As if we had left the UID of our slot in a word. */
-static void ft_forge(ft_client_t *client, const uct_varuna_ep_t *ep,
+static void ft_forge(ft_client_t *client, uct_varuna_ep_t *ep,
                      uint32_t slot, uint64_t addr)
 {
     uct_varuna_slot_t *body = (uct_varuna_slot_t*)client->buffer;
@@ -299,15 +299,15 @@ static void ft_check_worker(ft_client_t *client)
 {
     double end           = ft_now() + FT_TIMEOUT;
     uct_varuna_ep_t *ep  = ft_open(client);
-    uint32_t slot        = ep->amo.slots.first;
+    uint32_t slot        = uct_varuna_ep_ext(ep)->slots.first;
     ft_place_t known     = {
         .ep   = ep,
         .addr = client->server.base + ((slot + 1) * sizeof(uint64_t)),
         .rkey = client->memory.rkey
     };
 
-    if ((ep->amo.slots.num < 2) || ((slot + 1) >= FT_WORDS)) {
-        ft_die("got %u slots from %u", ep->amo.slots.num, slot);
+    if ((uct_varuna_ep_ext(ep)->slots.num < 2) || ((slot + 1) >= FT_WORDS)) {
+        ft_die("got %u slots from %u", uct_varuna_ep_ext(ep)->slots.num, slot);
     }
 
     ft_forge(client, ep, slot, client->secret + (slot * sizeof(uint64_t)));

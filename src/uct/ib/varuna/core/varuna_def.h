@@ -110,5 +110,6 @@ typedef struct uct_varuna_responder  uct_varuna_responder_t;
 typedef struct uct_varuna_ctl        uct_varuna_ctl_t;
 typedef struct uct_varuna_peer       uct_varuna_peer_t;
 typedef struct uct_varuna_amo        uct_varuna_amo_t;
+typedef struct uct_varuna_requester  uct_varuna_requester_t;
 
 #endif

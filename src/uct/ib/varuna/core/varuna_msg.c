@@ -9,7 +9,6 @@
 
 #include "varuna_msg.h"
 #include "varuna_parse.h"
-#include "varuna_uid.h"
 
 #include <ucs/sys/math.h>
 #include <stddef.h>

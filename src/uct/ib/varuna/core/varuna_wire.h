@@ -194,6 +194,12 @@ typedef struct uct_varuna_ctl_open_req {
 /* The responder's home NIC, while it has none: ask by HOME_REQ. */
 #define UCT_VARUNA_HOME_NONE         UINT8_MAX
 
+/* Slots of a process (mode extended): those which a UID can name */
+#define UCT_VARUNA_SLOTS_MAX         4096
+
+/* Slots of one vQP, which limits its atomics in flight with extended status */
+#define UCT_VARUNA_SLOT_BLOCK        16
+
 /* OPEN_REP: followed by the packed key of the logs (rkey_len), by the responder's
  * full interface address (addr_len) and, if there is an arena, by packed keys, which
  * contain their lengths: of all slots' bodies, to read them, of all marks, and, if the vQP has

@@ -9,9 +9,7 @@
 
 #include "varuna_fork.h"
 #include "varuna_admin.h"
-#include <uct/ib/varuna/responder/extended/varuna_arena.h>
-#include <uct/ib/varuna/responder/cpu/varuna_fault.h>
-#include <uct/ib/varuna/responder/amo/varuna_home_name.h>
+#include "varuna_modes.h"
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_verbs.h>
 
@@ -28,9 +26,7 @@ static void uct_varuna_fork_child(void)
     uct_varuna_ucx_fork_child();
     uct_varuna_admin_forked();
     uct_varuna_admin_sock_forked();
-    uct_varuna_home_name_forked();
-    uct_varuna_arena_forked();
-    uct_varuna_fault_forked();
+    uct_varuna_modes_forked();
     uct_varuna_verbs_fence_forked();
 }
 

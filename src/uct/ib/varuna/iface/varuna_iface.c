@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_config.h"
+#include "varuna_modes.h"
 #include "varuna_times.h"
 #include "varuna_progress.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
@@ -317,7 +318,7 @@ uct_varuna_iface_open_lanes(uct_varuna_tl_iface_t *iface, uct_worker_h worker,
         return status;
     }
 
-    status = uct_varuna_atomics_init(&iface->super);
+    status = uct_varuna_atomics_init(&iface->super, uct_varuna_mode(base->md)->requester);
     if (status != UCS_OK) {
         goto err_close;
     }
@@ -366,7 +367,8 @@ static ucs_status_t uct_varuna_iface_open_ctl(uct_varuna_tl_iface_t *tl_iface)
         goto err_destroy_ctl;
     }
 
-    status = uct_varuna_responder_create(iface, iface->ctl, &iface->responder);
+    status = uct_varuna_responder_create(iface, iface->ctl, uct_varuna_mode(iface->md)->responder,
+                                         &iface->responder);
     if (status != UCS_OK) {
         goto err_close_cmds;
     }

@@ -11,8 +11,8 @@
 #include "varuna_lanes.h"
 #include "varuna_lane_order.h"
 #include "varuna_lanes.h"
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/md/varuna_health.h>
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/arch/atomic.h>
@@ -575,7 +575,7 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
     unsigned link;
 
     if ((iface->links[0].set->fallback == UCT_VARUNA_LANE_NONE) &&
-        uct_varuna_atomic_modes[iface->md->atomic_mode].has_slots) {
+        uct_varuna_atomic_modes[iface->md->atomic_mode].by_home) {
         ucs_error("rc_varuna: %s has no DC, which atomics of mode 'extended' need",
                   uct_varuna_link_name(iface, 0));
         return UCS_ERR_UNSUPPORTED;

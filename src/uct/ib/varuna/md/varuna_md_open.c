@@ -13,11 +13,11 @@
 #include "varuna_health.h"
 #include "varuna_mem.h"
 #include "varuna_return.h"
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/ucx/varuna_compat_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/core/varuna_link.h>
 
 #include <ucs/arch/atomic.h>
@@ -478,6 +478,18 @@ static void uct_varuna_md_init_mems(uct_varuna_md_t *md)
     ucs_list_head_init(&md->mems);
 }
 
+static ucs_status_t uct_varuna_md_check_atomics(const uct_varuna_md_config_t *config)
+{
+    /* A GET of a word is resolved there by the CPU, which writes the result */
+    if (config->dmabuf && uct_varuna_atomic_modes[config->atomic_mode].by_home) {
+        ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "
+                  "UCX_RC_VARUNA_ATOMIC_MODE=extended: use proxy, native or reread");
+        return UCS_ERR_INVALID_PARAM;
+    }
+
+    return UCS_OK;
+}
+
 ucs_status_t uct_varuna_md_create(uct_component_t *component,
                                   uct_component_h ib,
                                   const uct_varuna_md_config_t *config,
@@ -486,11 +498,9 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     uct_varuna_md_t *md;
     ucs_status_t status;
 
-    /* A GET of a word is resolved there by the CPU, which writes the result */
-    if (config->dmabuf && uct_varuna_atomic_modes[config->atomic_mode].has_slots) {
-        ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "
-                  "UCX_RC_VARUNA_ATOMIC_MODE=extended: use proxy, native or reread");
-        return UCS_ERR_INVALID_PARAM;
+    status = uct_varuna_md_check_atomics(config);
+    if (status != UCS_OK) {
+        return status;
     }
 
     md = ucs_calloc(1, sizeof(*md), "varuna_md");

@@ -9,10 +9,10 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include "varuna_health.h"
 #include "varuna_mem.h"
 #include "varuna_return.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 
 #include <ucs/arch/atomic.h>
 #include <ucs/debug/log.h>

@@ -12,9 +12,9 @@
 #  include "config.h"
 #endif
 
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include "varuna_return.h"
 #include "varuna_health.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -440,7 +440,7 @@ static const char *uct_varuna_return_obstacle(uct_varuna_md_t *md, unsigned owne
     const char *reason = NULL;
 
     pthread_mutex_lock(&md->lock);
-    if (uct_varuna_atomic_modes[md->atomic_mode].has_slots) {
+    if (uct_varuna_atomic_modes[md->atomic_mode].by_home) {
         reason = "atomics of mode extended need the registrations that it had";
     } else if ((md->num_nics + uct_varuna_return_num_ports(md, owner)) >
                UCT_VARUNA_MAX_LINKS) {

@@ -17,14 +17,6 @@
 #include <ucs/sys/math.h>
 #include <string.h>
 
-const char *uct_varuna_atomic_mode_names[] = {
-    [UCT_VARUNA_ATOMIC_NATIVE]   = "native",
-    [UCT_VARUNA_ATOMIC_CPU]      = "proxy",
-    [UCT_VARUNA_ATOMIC_REREAD]   = "reread",
-    [UCT_VARUNA_ATOMIC_EXTENDED] = "extended",
-    [UCT_VARUNA_ATOMIC_LAST]     = NULL
-};
-
 /* UCP keeps the length of a packed key in a byte */
 UCT_VARUNA_STATIC_ASSERT((sizeof(uct_varuna_packed_rkey_t) +
                           (UCT_VARUNA_MAX_LINKS *

@@ -12,9 +12,6 @@
 
 #include <ucs/sys/compiler.h>
 
-/* By uct_varuna_atomic_mode_t */
-extern const char *uct_varuna_atomic_mode_names[];
-
 /* Unpacked remote key: inner keys by NIC index of the *remote* host. */
 struct uct_varuna_rkey {
     unsigned                   num_keys;   /* Highest NIC index + 1 */

@@ -54,8 +54,9 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
 /* --- Whether completed writes are in the peer's memory --- */
 
 /* An acknowledgement only says that the peer's NIC has a write: the NIC keeps its order to what
- * comes later to itself, and not to what the peer's other NICs and CPUs do. Atomics find all
- * that came before to one NIC of the peer, its home (docs/ATOMICS.md). */
+ * comes later to itself, and not to what the peer's other NICs and CPUs do. In some modes of
+ * atomics these find all that came before to one NIC of the peer; an endpoint whose lane goes
+ * to another one is away (docs/ATOMICS.md). */
 
 /** @return Whether a flush with these flags need not wait for writes up to number @a sn once
  *  they are complete: with UCT_VARUNA_COMPAT_FLUSH_REMOTE, whether all find them; otherwise,
@@ -63,9 +64,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
 static inline int
 uct_varuna_ep_is_placed_up_to(const uct_varuna_ep_t *ep, uint32_t sn, unsigned flags)
 {
-    if (!(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE) &&
-        ((ep->hot.far_nic == ep->amo.home_nic) ||
-         !uct_varuna_ep_requester(ep)->amo->has_home)) {
+    if (!(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE) && !ep->amo.is_away) {
         return 1;
     }
 

@@ -50,6 +50,9 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
     self->hot.log_next = 1; /* Nothing in a fresh completion log matches it */
     self->hot.gate     = 1;
     uct_varuna_ep_amo_init(&self->amo);
+    if (uct_varuna_requester(iface)->amo->init != NULL) {
+        uct_varuna_requester(iface)->amo->init(self);
+    }
     self->lane.link  = UCT_VARUNA_LINK_NONE;
     self->fence_beat = uct_varuna_requester(iface)->fence_beat;
     self->lanes.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);

@@ -114,18 +114,15 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     return status;
 }
 
-/* Whether a mode of atomics reads it instead: one aligned word of 4 or 8 bytes */
+/* Whether the mode of atomics may read it instead */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_get_is_word(const uct_varuna_iface_t *iface, size_t length,
-                          uint64_t remote_addr)
+uct_varuna_ep_get_is_amo(const uct_varuna_iface_t *iface, size_t length)
 {
-    return (((length - 4) & ~(size_t)4) == 0) &&
-           ((remote_addr & (length - 1)) == 0) &&
-           (uct_varuna_requester(iface)->amo->get != NULL);
+    return (uct_varuna_requester(iface)->amo->get != NULL) && (length <= sizeof(uint64_t));
 }
 
 static ucs_status_t
-uct_varuna_ep_get_word(uct_varuna_ep_t *ep, uct_varuna_req_type_t type,
+uct_varuna_ep_get_by_amo(uct_varuna_ep_t *ep, uct_varuna_req_type_t type,
                        size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                        void *result, uct_unpack_callback_t unpack, void *arg,
                        uct_completion_t *comp)
@@ -155,10 +152,10 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
 
     UCT_CHECK_LENGTH(length, 0, iface->attr.cap.get.max_bcopy, "get_bcopy");
     UCT_SKIP_ZERO_LENGTH(length);
-    if (ucs_unlikely(uct_varuna_ep_get_is_word(iface, length, remote_addr))) {
-        status = uct_varuna_ep_get_word(ep, UCT_VARUNA_REQ_GET_BCOPY, length,
-                                        remote_addr, rkey, NULL, unpack_cb, arg,
-                                        comp);
+    if (ucs_unlikely(uct_varuna_ep_get_is_amo(iface, length))) {
+        status = uct_varuna_ep_get_by_amo(ep, UCT_VARUNA_REQ_GET_BCOPY, length,
+                                          remote_addr, rkey, NULL, unpack_cb, arg,
+                                          comp);
         if (status != UCS_ERR_UNSUPPORTED) {
             goto out;
         }
@@ -194,11 +191,11 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                      iface->attr.cap.get.min_zcopy,
                      iface->attr.cap.get.max_zcopy, "get_zcopy");
     UCT_SKIP_ZERO_LENGTH(length);
-    if (ucs_unlikely((iovcnt == 1) && (iov->length == length) &&
-                     uct_varuna_ep_get_is_word(iface, length, remote_addr))) {
-        status = uct_varuna_ep_get_word(ep, UCT_VARUNA_REQ_GET_ZCOPY, length,
-                                        remote_addr, rkey, iov->buffer, NULL, NULL,
-                                        comp);
+    if (ucs_unlikely(uct_varuna_ep_get_is_amo(iface, length) && (iovcnt == 1) &&
+                     (iov->length == length))) {
+        status = uct_varuna_ep_get_by_amo(ep, UCT_VARUNA_REQ_GET_ZCOPY, length,
+                                          remote_addr, rkey, iov->buffer, NULL, NULL,
+                                          comp);
         if (status != UCS_ERR_UNSUPPORTED) {
             goto out;
         }
@@ -399,7 +396,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_NO_RESOURCE; /* They are to be flushed, too */
     }
 
-    ep->amo.order.flushed = ep->stats.posted;
+    ep->amo.flushed = ep->stats.posted;
 
     if (!uct_varuna_ep_is_busy(ep) && (uct_varuna_ep_num_amos_to_flush(ep) == 0) &&
         uct_varuna_ep_is_placed(ep, flags)) {

@@ -72,7 +72,7 @@ static int uct_varuna_requester_place(uct_varuna_requester_t *requester, unsigne
     uct_varuna_ep_t *ep;
     unsigned i;
 
-    if (ucs_likely(!requester->off_home && !(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE))) {
+    if (ucs_likely(!requester->was_away && !(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE))) {
         return 0;
     }
 

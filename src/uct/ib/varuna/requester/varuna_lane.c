@@ -254,13 +254,12 @@ static int uct_varuna_lane_is_logged(const uct_varuna_ep_t *ep,
            (uct_varuna_requester_peer(iface, ep->peer)->no_psn & UCS_BIT(lane->link));
 }
 
-void uct_varuna_ep_note_home(uct_varuna_ep_t *ep)
+void uct_varuna_ep_note_away(uct_varuna_ep_t *ep)
 {
     uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
 
-    if (requester->amo->has_home && (ep->hot.far_nic != ep->amo.home_nic)) {
-        requester->off_home = 1;
-    }
+    ep->amo.is_away      = (requester->amo->is_away != NULL) && requester->amo->is_away(ep);
+    requester->was_away |= ep->amo.is_away;
 }
 
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
@@ -275,7 +274,7 @@ void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
     ep->hot.log_addr = uct_varuna_ep_ring_addr(ep, lane->epoch);
     ep->hot.nic      = uct_varuna_ep_iface(ep)->links[lane->link].nic;
     ep->hot.far_nic  = ep->peer->links[lane->link].nic % UCT_VARUNA_MAX_LINKS;
-    uct_varuna_ep_note_home(ep);
+    uct_varuna_ep_note_away(ep);
     ep->hot.log_rkey = uct_varuna_rkey_inner(ep->remote.log_bundle.rkey,
                                              ep->hot.far_nic);
     ep->hot.silent   = 0;

@@ -36,7 +36,7 @@ void uct_varuna_lane_destroy(uct_varuna_ep_t *ep, uct_varuna_lane_t *lane);
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
 
 /** Its lane, or the peer's home NIC, is another one. */
-void uct_varuna_ep_note_home(uct_varuna_ep_t *ep);
+void uct_varuna_ep_note_away(uct_varuna_ep_t *ep);
 
 /** Give up the RC lane which is being connected. */
 void uct_varuna_ep_drop_next(uct_varuna_ep_t *ep);

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Flushes, and the reads that place what was written: see uct_varuna_ep_is_placed(). A flush
- * of writes to another NIC than the peer's home ends with a read, and so does each with
+ * of an endpoint that is away ends with a read, and so does each with
  * UCT_VARUNA_COMPAT_FLUSH_REMOTE. Main thread.
  */
 #ifndef UCT_VARUNA_PLACED_H_

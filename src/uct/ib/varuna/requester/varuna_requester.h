@@ -76,7 +76,7 @@ typedef struct uct_varuna_requester_peer {
     } outage;                                 /* Owner: varuna_stat.c */
 } uct_varuna_requester_peer_t;
 
-typedef struct uct_varuna_requester {
+struct uct_varuna_requester {
     uct_varuna_iface_t         super;
     uct_varuna_ep_raise_func_t ep_raise;
     uct_varuna_ep_resume_func_t ep_resume;
@@ -90,8 +90,7 @@ typedef struct uct_varuna_requester {
     unsigned                   num_pending;   /* Pending requests of all */
     uint32_t                   fence_beat;    /* Bumped by iface_fence */
     uint32_t                   flush_beat;    /* Bumped by iface_flush */
-    uint8_t                    off_home;      /* Some lane was to another NIC of its peer
-                                                 than the home: varuna_placed.h */
+    uint8_t                    was_away;      /* Some endpoint was: varuna_placed.h */
     uint8_t                    uses_events;   /* The user asked for event_fd */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
                                                  main thread alone, and with */
@@ -133,7 +132,7 @@ typedef struct uct_varuna_requester {
         uint64_t               repeated;
         uint64_t               fences[UCT_VARUNA_FENCED_LAST];
     } link_stats[UCT_VARUNA_MAX_LINKS];       /* Sums over all endpoints */
-} uct_varuna_requester_t;
+};
 
 UCS_CLASS_DECLARE(uct_varuna_requester_t, uct_iface_ops_t*,
                   uct_iface_internal_ops_t*, uct_md_h, uct_worker_h,

@@ -60,13 +60,14 @@ static void uct_varuna_target_reply_connect(uct_varuna_responder_t *resp,
               (2 * UCT_VARUNA_TARGET_ADDR_ROOM)];
     uct_varuna_ctl_connect_t *rep = (uct_varuna_ctl_connect_t*)body;
     size_t length                 = sizeof(*rep);
-    uct_varuna_home_name_t name;
+    uint32_t home_epoch;
+    uint8_t home_nic;
 
     memset(rep, 0, sizeof(*rep));
     /* Rule 12: what the requester has believed may be wrong now */
-    uct_varuna_home_name_get(&name);
-    rep->home_nic   = name.nic;
-    rep->home_epoch = name.epoch;
+    uct_varuna_target_tell_home(resp, &home_nic, &home_epoch);
+    rep->home_nic   = home_nic;
+    rep->home_epoch = home_epoch;
     if (status == UCS_OK) {
         rc_link         = &resp->iface->links[qp->link];
         rep->device_len = rc_link->device_addr_len;

@@ -26,8 +26,6 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
-#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
-#include <uct/ib/varuna/responder/extended/varuna_home.h>
 
 /* Targets: chunks of 256, since one chunk's logs are 272 KB. */
 #define UCT_VARUNA_TARGET_CHUNK_BITS 8
@@ -91,10 +89,9 @@ struct uct_varuna_target {
         uct_varuna_ctl_hdr_t   hdr;
         uct_varuna_ctl_fence_req_t req;
     } asked;
-    uct_varuna_home_client_t   home;      /* Mode extended */
-    uct_varuna_cpu_client_t    cpu;       /* Mode proxy */
     uint8_t                    is_used;   /* Its requester knows of it */
     uct_varuna_retry_t         reminder;  /* OPEN_REP without a request */
+    uint64_t                   amo_part[]; /* Of the mode of atomics, which knows its type */
 };
 
 /* Of its ring: the end of incarnation @a epoch. */
@@ -190,13 +187,45 @@ typedef struct uct_varuna_responder_peer {
     } orphan;
 } uct_varuna_responder_peer_t;
 
+/** What the responder does for atomics of peers: a mode of atomics, one table for each
+ *  (docs/ATOMICS.md). The implementations are in cpu/ and extended/, which use the responder.
+ *  Lock held in all of it. */
+typedef struct uct_varuna_served_ops {
+    size_t                     target_part; /* Bytes of amo_part, of each target */
+
+    /** Make amo_part, and register rows of the bus. Main thread. */
+    ucs_status_t               (*open)(uct_varuna_responder_t *resp);
+
+    /** Main thread. No target is left. */
+    void                       (*close)(uct_varuna_responder_t *resp);
+
+    /** A new target, whose amo_part is zero. */
+    void                       (*open_target)(uct_varuna_target_t *target);
+
+    /** Fill in OPEN_REP's part about atomics. @return Bytes put at @a tail. */
+    size_t                     (*fill_open)(uct_varuna_responder_t *resp,
+                                            uct_varuna_target_t *target,
+                                            uct_varuna_ctl_open_rep_t *rep, void *tail);
+
+    /** Nobody asks for results any more. May be called twice. */
+    void                       (*close_target)(uct_varuna_responder_t *resp,
+                                               uct_varuna_target_t *target);
+
+    /** Name this process's home NIC, for peers. */
+    void                       (*tell_home)(uint8_t *nic_p, uint32_t *epoch_p);
+
+    /** In a new child: forget what the parent's process has. */
+    void                       (*forked)(void);
+} uct_varuna_served_ops_t;
+
 struct uct_varuna_responder {
     uct_varuna_iface_t         *iface;
     uct_varuna_ctl_t           *ctl;
     size_t                     peer_part;  /* uct_varuna_responder_peer_t, of peers */
     uct_varuna_target_table_t  targets;
     uct_varuna_spares_t        spares;
-    uct_varuna_home_t          *home;
+    const uct_varuna_served_ops_t *amo;    /* NULL: there is nothing to do for atomics */
+    void                       *amo_part;  /* Of the mode of atomics, which knows its type */
     unsigned                   no_last_wqe; /* Links whose NIC does not raise that event.
                                               Owner: varuna_fence.c */
     struct {                               /* Active messages. Main thread. Owner:

@@ -13,7 +13,6 @@
 #include "varuna_am.h"
 #include "varuna_connect.h"
 #include "varuna_fence.h"
-#include "varuna_home_move.h"
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
@@ -22,7 +21,6 @@
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/responder/extended/varuna_home.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -74,6 +72,7 @@ void uct_varuna_responder_progress(uct_varuna_responder_t *resp)
 
 ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
                                          uct_varuna_ctl_t *ctl,
+                                         const uct_varuna_served_ops_t *amo,
                                          uct_varuna_responder_t **resp_p)
 {
     uct_varuna_responder_t *resp;
@@ -87,6 +86,7 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
 
     resp->iface     = iface;
     resp->ctl       = ctl;
+    resp->amo       = amo;
     resp->peer_part = uct_varuna_peer_add_part(ctl,
                                                sizeof(uct_varuna_responder_peer_t));
     uct_varuna_am_init(resp);
@@ -96,27 +96,27 @@ ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
         goto err_free;
     }
 
-    status = uct_varuna_home_create(ctl, &resp->home);
+    status = (amo == NULL) ? UCS_OK : amo->open(resp);
     if (status != UCS_OK) {
         goto err_cleanup_targets;
     }
 
     status = uct_varuna_spares_init(resp);
     if (status != UCS_OK) {
-        goto err_destroy_home;
+        goto err_close_amo;
     }
 
     uct_varuna_connect_init(resp);
     uct_varuna_fence_init(resp);
-    uct_varuna_home_move_init(resp);
-    uct_varuna_atomic_req_init(resp);
     uct_varuna_orphan_start(resp);
     uct_varuna_unused_start(resp);
     *resp_p = resp;
     return UCS_OK;
 
-err_destroy_home:
-    uct_varuna_home_destroy(resp->home);
+err_close_amo:
+    if (amo != NULL) {
+        amo->close(resp);
+    }
 err_cleanup_targets:
     uct_varuna_targets_cleanup(resp);
 err_free:
@@ -130,7 +130,9 @@ void uct_varuna_responder_destroy(uct_varuna_responder_t *resp)
     uct_varuna_spares_cleanup(resp);
     uct_varuna_orphans_cleanup(resp);
     uct_varuna_targets_cleanup(resp);
-    uct_varuna_home_destroy(resp->home);
+    if (resp->amo != NULL) {
+        resp->amo->close(resp);
+    }
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_free(resp);
 }
@@ -267,8 +269,8 @@ void uct_varuna_unused_start(uct_varuna_responder_t *resp)
  * The last two look the same from here. One that was cut off may come back and find
  * itself given up. Its queue pairs are gone, so what it posts on RC fails, it asks
  * for a fence, and is refused. What it posts on DC needs no queue pair of ours: its
- * messages are refused one by one, and its log ring and its slots for atomics are not
- * given to another requester while the target is kept. */
+ * messages are refused one by one, and its log ring is not given to another requester
+ * while the target is kept. */
 
 /* Looks in one timeout; a peer that was quiet for two of them is asked */
 #define UCT_VARUNA_ORPHAN_TICKS    8
@@ -393,11 +395,8 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     target->broken      = 1;
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
     uct_varuna_target_disconnect(resp, target);
-    /* Rule 7 of docs/ATOMICS.md: without queue pairs it can't occupy any more, so
-     * what it has left is swept, and its slots serve others */
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_home_close_client(resp->home, &target->home);
-    uct_varuna_cpu_client_cleanup(&target->cpu); /* Nobody asks for results any more */
+    uct_varuna_target_close_amo(resp, target); /* It has no queue pairs any more */
     uct_varuna_ctl_unlock(resp->ctl);
     ucs_list_add_tail(&resp->targets.orphans, &target->list);
     if (++resp->stats.orphans > UCT_VARUNA_ORPHANS_MAX) {

@@ -10,9 +10,10 @@
 #include "varuna_responder.h"
 
 /** Open the responder and register its rows. The control plane is open and does not
- *  listen yet; lock held. */
+ *  listen yet; lock held. @a amo: the mode of atomics, may be NULL. */
 ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
                                          uct_varuna_ctl_t *ctl,
+                                         const uct_varuna_served_ops_t *amo,
                                          uct_varuna_responder_t **resp_p);
 
 /** Close all targets. The control plane does not listen any more. */

@@ -30,7 +30,6 @@
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>
@@ -69,6 +68,20 @@ uct_varuna_target_t *uct_varuna_target_of(uct_varuna_responder_t *resp,
     return target;
 }
 
+uct_varuna_target_t *uct_varuna_target_asked(uct_varuna_responder_t *resp, unsigned link,
+                                             const uct_varuna_ctl_hdr_t *hdr)
+{
+    uct_varuna_target_t *target;
+    khiter_t iter;
+
+    target = uct_varuna_target_of(resp, hdr, &iter);
+    if (target == NULL) {
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
+    }
+
+    return target;
+}
+
 
 /* --- OPEN_REQ, async context --- */
 
@@ -98,8 +111,9 @@ static void uct_varuna_target_init(uct_varuna_responder_t *resp,
     target->peer     = peer;
     target->logs     = uct_varuna_target_log(resp, target->id);
     target->next_seq = uct_varuna_am_seq_first(target->opening);
-    uct_varuna_home_client_init(&target->home, peer);
-    uct_varuna_cpu_client_init(&target->cpu, peer);
+    if (resp->amo != NULL) {
+        resp->amo->open_target(target);
+    }
     uct_varuna_held_init(&target->held, &uct_varuna_responder_peer(resp, peer)->num_held,
                          &resp->received.num_held);
     memset(target->logs, 0, UCT_VARUNA_LOG_BYTES);
@@ -113,6 +127,13 @@ static void uct_varuna_target_count(uct_varuna_responder_t *resp,
     ++resp->targets.count;
     ++resp->unused.num;
     ++uct_varuna_responder_peer(resp, peer)->targets;
+}
+
+static uct_varuna_target_t *uct_varuna_target_alloc(const uct_varuna_responder_t *resp)
+{
+    size_t part = (resp->amo == NULL) ? 0 : resp->amo->target_part;
+
+    return ucs_calloc(1, sizeof(uct_varuna_target_t) + part, "varuna_target");
 }
 
 /* Takes over the reference to @a peer in case of success. */
@@ -131,7 +152,7 @@ static ucs_status_t uct_varuna_target_create(uct_varuna_responder_t *resp,
     uint32_t id;
     int ret;
 
-    target = ucs_calloc(1, sizeof(*target), "varuna_target");
+    target = uct_varuna_target_alloc(resp);
     if (target == NULL) {
         status = UCS_ERR_NO_MEMORY;
         goto err;
@@ -195,6 +216,32 @@ static int uct_varuna_target_may_open(const uct_varuna_responder_t *resp,
             (uct_varuna_responder_peer(resp, peer)->targets < peer_max));
 }
 
+void uct_varuna_target_tell_home(const uct_varuna_responder_t *resp, uint8_t *nic_p,
+                                 uint32_t *epoch_p)
+{
+    *nic_p   = UCT_VARUNA_HOME_NONE;
+    *epoch_p = 0;
+    if (resp->amo != NULL) {
+        resp->amo->tell_home(nic_p, epoch_p);
+    }
+}
+
+static size_t uct_varuna_target_fill_amo(uct_varuna_responder_t *resp,
+                                         uct_varuna_target_t *target,
+                                         uct_varuna_ctl_open_rep_t *rep, void *tail)
+{
+    size_t length = (resp->amo == NULL) ? 0 :
+                    resp->amo->fill_open(resp, target, rep, tail);
+    uint32_t epoch;
+    uint8_t nic;
+
+    uct_varuna_target_tell_home(resp, &nic, &epoch);
+    rep->atomic_mode = resp->iface->md->atomic_mode;
+    rep->home_nic    = nic;
+    rep->home_epoch  = epoch;
+    return length;
+}
+
 void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                                   const uct_varuna_ctl_hdr_t *hdr,
                                   uct_varuna_target_t *target)
@@ -217,8 +264,7 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
                                                         body + length,
                                                         sizeof(body) - length);
     length        += rep->addr_len;
-    length        += uct_varuna_home_fill_open(resp->home, &target->home, rep,
-                                               body + length);
+    length        += uct_varuna_target_fill_amo(resp, target, rep, body + length);
 
     whose         = *hdr;
     whose.opening = target->opening;
@@ -398,6 +444,13 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
     }
 }
 
+void uct_varuna_target_close_amo(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
+{
+    if (resp->amo != NULL) {
+        resp->amo->close_target(resp, target);
+    }
+}
+
 void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
                                uct_varuna_target_t *target)
 {
@@ -409,8 +462,7 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
     uct_varuna_target_disconnect(resp, target);
 
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_home_close_client(resp->home, &target->home);
-    uct_varuna_cpu_client_cleanup(&target->cpu);
+    uct_varuna_target_close_amo(resp, target);
     uct_varuna_target_id_put(resp, target->id);
     uct_varuna_peer_put(resp->ctl, target->peer);
     --resp->targets.count;
@@ -464,83 +516,4 @@ void uct_varuna_targets_cleanup(uct_varuna_responder_t *resp)
     kh_destroy_inplace(uct_varuna_rc_eps, &table->rc_eps);
     uct_varuna_numbers_cleanup(&table->numbers);
     uct_varuna_target_logs_cleanup(resp);
-}
-
-/* --- Atomics that peers ask for --- */
-
-/* Atomics that peers ask for. */
-
-/* The message names the target's opening: one that was meant for an earlier target of
- * that name is refused. @return NULL if it was. */
-static uct_varuna_target_t *
-uct_varuna_atomic_req_target(uct_varuna_responder_t *resp, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr)
-{
-    uct_varuna_target_t *target;
-    khiter_t iter;
-
-    target = uct_varuna_target_of(resp, hdr, &iter);
-    if (target == NULL) {
-        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
-    }
-
-    return target;
-}
-
-static void uct_varuna_atomic_req_by_cpu(void *arg, unsigned link,
-                                         const uct_varuna_ctl_hdr_t *hdr,
-                                         const void *body)
-{
-    uct_varuna_responder_t *resp = arg;
-    uct_varuna_target_t *target  = uct_varuna_atomic_req_target(resp, link, hdr);
-    unsigned from;
-
-    if ((target != NULL) &&
-        uct_varuna_detour_is_over(resp->home, &target->cpu, link, hdr, body, &from)) {
-        uct_varuna_cpu_request(resp->ctl, &target->cpu, from, hdr, body);
-    }
-}
-
-static void uct_varuna_atomic_req_by_nic(void *arg, unsigned link,
-                                         const uct_varuna_ctl_hdr_t *hdr,
-                                         const void *body)
-{
-    uct_varuna_responder_t *resp = arg;
-    uct_varuna_target_t *target  = uct_varuna_atomic_req_target(resp, link, hdr);
-
-    if (target != NULL) {
-        uct_varuna_home_request(resp->home, &target->home, link, hdr, body);
-    }
-}
-
-static void uct_varuna_atomic_req_port_changed(void *arg, unsigned link,
-                                               const uct_varuna_ctl_hdr_t *hdr,
-                                               const void *body)
-{
-    uct_varuna_responder_t *resp = arg;
-
-    uct_varuna_detour_port_changed(resp->home);
-}
-
-void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp)
-{
-    static const uct_varuna_bus_reg_t by_cpu[] = {
-        {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC,
-         uct_varuna_atomic_req_by_cpu},
-        {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC,
-         uct_varuna_atomic_req_port_changed}
-    };
-    static const uct_varuna_bus_reg_t by_nic[] = {
-        {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC,
-         uct_varuna_atomic_req_by_cpu},
-        {UCT_VARUNA_CTL_HOME_REQ,     UCT_VARUNA_BUS_ASYNC,
-         uct_varuna_atomic_req_by_nic}
-    };
-
-    /* Without slots nobody handles HOME_REQ, and with them varuna_home_move.c has the ports */
-    if (uct_varuna_home_has_slots(resp->home)) {
-        uct_varuna_bus_register(&resp->ctl->bus, by_nic, ucs_static_array_size(by_nic), resp);
-    } else {
-        uct_varuna_bus_register(&resp->ctl->bus, by_cpu, ucs_static_array_size(by_cpu), resp);
-    }
 }

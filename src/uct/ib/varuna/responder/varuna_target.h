@@ -37,10 +37,16 @@ void uct_varuna_target_reply_open(uct_varuna_responder_t *resp, unsigned link,
 
 /* --- Atomics that peers ask for --- */
 
-/* The rows of the bus for atomics that peers ask for: whole ones, which the CPU executes
- * (mode proxy), and single accesses, which the home NIC executes (mode extended). */
+/** Lock held. As uct_varuna_target_of(), for a request for atomics: one that was meant for an
+ *  earlier target of that name is refused. */
+uct_varuna_target_t *uct_varuna_target_asked(uct_varuna_responder_t *resp, unsigned link,
+                                             const uct_varuna_ctl_hdr_t *hdr);
 
-/** Register them. resp->home is open. */
-void uct_varuna_atomic_req_init(uct_varuna_responder_t *resp);
+/** Lock held. Nobody asks for atomics any more. */
+void uct_varuna_target_close_amo(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
+
+/** Name this process's home NIC, UCT_VARUNA_HOME_NONE if it has none. */
+void uct_varuna_target_tell_home(const uct_varuna_responder_t *resp, uint8_t *nic_p,
+                                 uint32_t *epoch_p);
 
 #endif

@@ -16,6 +16,8 @@ extern "C" {
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 #include <uct/base/uct_worker.h>
 }
@@ -140,7 +142,13 @@ void fake_host::start_heartbeat()
 
 void fake_host::start_responder()
 {
-    ASSERT_EQ(UCS_OK, uct_varuna_responder_create(iface(), ctl(), &iface()->responder));
+    static const uct_varuna_served_ops_t *const modes[UCT_VARUNA_ATOMIC_LAST] = {
+        NULL, &uct_varuna_cpu_ops, NULL, &uct_varuna_home_ops
+    };
+
+    ASSERT_EQ(UCS_OK, uct_varuna_responder_create(iface(), ctl(),
+                                                  modes[iface()->md->atomic_mode],
+                                                  &iface()->responder));
 }
 
 void fake_host::advance(double seconds)

@@ -8,7 +8,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 }
 
 #include <set>

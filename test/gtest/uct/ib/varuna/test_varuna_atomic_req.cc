@@ -9,6 +9,7 @@
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
 }
 
 #include <string>
@@ -22,7 +23,6 @@ protected:
     virtual void init()
     {
         fake_target_test::init();
-        md()->atomic_mode = UCT_VARUNA_ATOMIC_CPU;
         pthread_mutex_init(&md()->lock, NULL);
         m_word         = 0;
         m_mem.address  = &m_word;
@@ -39,6 +39,11 @@ protected:
         fake_target_test::cleanup();
     }
 
+    static uct_varuna_amo_kept_t *kept_of(uct_varuna_target_t *target)
+    {
+        return ((uct_varuna_cpu_client_t*)target->amo_part)->kept;
+    }
+
     uct_varuna_md_t *md()
     {
         return host->iface()->md;
@@ -47,6 +52,7 @@ protected:
     virtual void configure()
     {
         host->iface()->config.packet_lifetime = ucs_time_from_sec(LIFETIME);
+        md()->atomic_mode                     = UCT_VARUNA_ATOMIC_CPU;
     }
 
     /* Fetch and add of 1, numbered from @a first */
@@ -185,7 +191,7 @@ UCS_TEST_F(test_varuna_atomic_req, results_of_the_dead_expire) {
 
     connect(alice, m_opening, 1);
     request(m_opening, 1, 1);
-    EXPECT_TRUE(dead->cpu.kept != NULL);
+    EXPECT_TRUE(kept_of(dead) != NULL);
     for (unsigned i = 0; (i < 20) && (target(alice) != NULL); ++i) {
         host->advance(0.1);
         for (unsigned link = 0; (link < NUM_LINKS) && (target(alice) != NULL); ++link) {
@@ -197,7 +203,7 @@ UCS_TEST_F(test_varuna_atomic_req, results_of_the_dead_expire) {
     ASSERT_TRUE(target(alice) == NULL);
     host->dispatch();
     ASSERT_EQ(1u, host->responder()->stats.orphans);
-    EXPECT_TRUE(dead->cpu.kept == NULL);
+    EXPECT_TRUE(kept_of(dead) == NULL);
 
     request(m_opening, 1, 1);
     expect_none();

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 #include <uct/ib/varuna/responder/varuna_spare.h>
 }
 
@@ -74,7 +75,7 @@ protected:
 
     uct_varuna_home_t *part()
     {
-        return host->responder()->home;
+        return uct_varuna_home(host->responder());
     }
 
     /* The home NIC, or HOME_NONE */
@@ -319,11 +320,11 @@ UCS_TEST_F(test_varuna_home_move, access_fails_after_its_loopback_was_stopped) {
     send_access(opening, 1);
     port(0, false);
     host->ctl_lane(0).fail(UCS_ERR_ENDPOINT_TIMEOUT);
-    EXPECT_EQ(0u, part()->loopbacks[0].fails);
+    EXPECT_EQ(0u, part()->nic.loopbacks[0].fails);
     host->advance(LIFETIME + (2 * PERIOD));
     EXPECT_EQ(1u, home());
     host->ctl_lane(1).fail(UCS_ERR_ENDPOINT_TIMEOUT);
-    EXPECT_EQ(1u, part()->loopbacks[1].fails);
+    EXPECT_EQ(1u, part()->nic.loopbacks[1].fails);
 }
 
 /* It was faster */
@@ -384,7 +385,7 @@ UCS_TEST_F(test_varuna_home_move, another_interface_has_to_leave_too) {
     EXPECT_EQ(0u, home()) << "the first one has chosen";
     port(0, false);
     EXPECT_FALSE(uct_varuna_home_name_is_at_rest(&other));
-    EXPECT_TRUE(uct_varuna_home_name_is_at_rest(&part()->member));
+    EXPECT_TRUE(uct_varuna_home_name_is_at_rest(&part()->nic.member));
     EXPECT_EQ(MOVING, home());
     EXPECT_TRUE(uct_varuna_home_name_rest(&other));
     EXPECT_EQ(1u, home());

@@ -295,7 +295,7 @@ UCS_TEST_F(test_varuna_md_token, none_without_the_right) {
 UCS_TEST_F(test_varuna_md_token, none_in_other_modes) {
     uct_mem_h memh;
 
-    m_atomic_mode = UCT_VARUNA_ATOMIC_EXTENDED;
+    m_atomic_mode = UCT_VARUNA_ATOMIC_NATIVE;
     open();
     EXPECT_EQ(0u, reg_part(0, 64, &memh));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));

@@ -20,7 +20,9 @@ protected:
     {
         test_varuna_recovery::init();
         m_amo                    = amo_ops();
-        m_amo.has_home           = 1;
+        m_amo.is_away            = [](uct_varuna_ep_t *ep) -> int {
+            return ep->hot.far_nic != s_home;
+        };
         host->requester()->amo   = &m_amo;
         m_comp.func              = [](uct_completion_t*) {};
         m_comp.status            = UCS_OK;
@@ -30,7 +32,7 @@ protected:
     /* The lane is to NIC 0 of the peer */
     void open_with_home(uint8_t home)
     {
-        ep->amo.home_nic = home;
+        s_home = home;
         open();
     }
 
@@ -87,9 +89,12 @@ protected:
         return found;
     }
 
+    static uint8_t       s_home;
     uct_varuna_amo_ops_t m_amo;
     uct_completion_t     m_comp;
 };
+
+uint8_t test_varuna_placed::s_home;
 
 UCS_TEST_F(test_varuna_placed, at_home_an_acknowledgement_will_do) {
     open_with_home(0);
@@ -212,7 +217,7 @@ UCS_TEST_F(test_varuna_placed, puts_before_a_swap_are_read_back) {
 /* A flush that had nothing to place when its turn came, and waits for a read, has nothing to
  * do with the put after it */
 UCS_TEST_F(test_varuna_placed, later_puts_are_left_alone) {
-    ep->amo.home_nic = 1;
+    s_home = 1;
     get();
     EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
     ASSERT_UCS_OK(put(1));
@@ -254,7 +259,7 @@ UCS_TEST_F(test_varuna_placed, remote_flush_reads_at_home) {
 
 /* As in mode native */
 UCS_TEST_F(test_varuna_placed, remote_flush_reads_without_a_home) {
-    m_amo.has_home = 0;
+    m_amo.is_away = NULL;
     open_with_home(UCT_VARUNA_HOME_NONE);
     put_and_acknowledge();
     EXPECT_EQ(UCS_OK, flush());

@@ -8,7 +8,7 @@
 #include "fake_verbs.h"
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_uid.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 #include <uct/ib/varuna/md/varuna_mem.h>
 }
 
@@ -28,7 +28,7 @@ protected:
 
     uct_varuna_home_t *part()
     {
-        return host->responder()->home;
+        return uct_varuna_home(host->responder());
     }
 
     /* A word of ours, which no NIC has a key for */
@@ -52,7 +52,7 @@ protected:
     void leave_behind_uid()
     {
         fake_host::message reply = open(alice);
-        unsigned index           = target(alice)->home.first_slot + 3;
+        unsigned index           = ((uct_varuna_home_client_t*)target(alice)->amo_part)->first_slot + 3;
         uct_varuna_slot_t *slot  = &part()->arena.slots[index];
 
         slot->gen_head = slot->gen_tail = uct_varuna_mark_gen(part()->arena.marks[index]);

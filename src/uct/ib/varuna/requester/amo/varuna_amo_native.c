@@ -10,7 +10,6 @@
 
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/requester/varuna.inl>
-#include <string.h>
 
 
 ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
@@ -81,50 +80,3 @@ void uct_varuna_amo_native_query(uct_iface_attr_t *attr)
 
 const uct_varuna_amo_ops_t uct_varuna_amo_native_ops =
         UCT_VARUNA_AMO_NATIVE_OPS(uct_varuna_amo_native_executed);
-
-/* --- Mode reread --- */
-
-/* Mode reread (paper): as native, but a compare and swap that was executed when its
- * lane failed reads its target. If the value is unique, or there is no other writer,
- * the target shows whether it succeeded. */
-
-/* What is left of a compare and swap that becomes a read of its target */
-typedef struct uct_varuna_reread {
-    uint64_t                   compare;
-    uint64_t                   swap;
-    void                       *result;
-    size_t                     width;
-} uct_varuna_reread_t;
-
-static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
-{
-    const uct_varuna_reread_t *reread = arg;
-    const void *old                   =
-            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
-            data;
-
-    memcpy(reread->result, old, reread->width);
-}
-
-static ucs_status_t uct_varuna_amo_reread_executed(uct_varuna_ep_t *ep,
-                                                   uct_varuna_req_t *req)
-{
-    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
-
-    if (req->type != UCT_VARUNA_REQ_CSWAP) {
-        return uct_varuna_amo_native_executed(ep, req);
-    }
-
-    reread->compare = req->atomic.compare;
-    reread->swap    = req->atomic.value;
-    reread->result  = req->atomic.result;
-    reread->width   = req->length;
-    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
-    req->get.cb     = uct_varuna_reread_unpack;
-    req->get.arg    = reread;
-    ++ep->hot.num_reads;
-    return UCS_INPROGRESS;
-}
-
-const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops =
-        UCT_VARUNA_AMO_NATIVE_OPS(uct_varuna_amo_reread_executed);

@@ -10,8 +10,6 @@
 
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/requester/varuna_ep_event.h>
-#include <uct/ib/varuna/requester/varuna_lane.h>
 
 #include <ucs/debug/log.h>
 

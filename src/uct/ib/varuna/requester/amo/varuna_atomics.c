@@ -9,12 +9,10 @@
 #endif
 
 #include "varuna_atomics.h"
-#include "varuna_amo.h"
 #include "varuna_amo_priv.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/requester/varuna_answers.h>
-#include <uct/ib/varuna/requester/varuna.inl>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
+#include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/md/varuna_rkey.h>
 
 #include <inttypes.h>
 
@@ -179,7 +177,7 @@ ucs_status_t uct_varuna_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode,
                                    result, comp);
 }
 
-/* --- Choosing the mode --- */
+/* --- The mode --- */
 
 void uct_varuna_amo_query_all_ops(uct_iface_attr_t *attr)
 {
@@ -199,37 +197,11 @@ void uct_varuna_amo_query_all_ops(uct_iface_attr_t *attr)
     }
 }
 
-static void uct_varuna_atomics_answer(void *arg, unsigned link,
-                                      const uct_varuna_ctl_hdr_t *hdr,
-                                      const void *body)
-{
-    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
-
-    if (ep != NULL) {
-        uct_varuna_amo_handle_home_rep(ep, body);
-    }
-}
-
-static void uct_varuna_atomics_results(void *arg, unsigned link,
-                                       const uct_varuna_ctl_hdr_t *hdr,
-                                       const void *body)
-{
-    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
-
-    if (ep != NULL) {
-        uct_varuna_amo_handle_results(ep, body);
-    }
-}
-
 void uct_varuna_atomics_listen(uct_varuna_requester_t *requester)
 {
-    static const uct_varuna_bus_reg_t rows[] = {
-        {UCT_VARUNA_CTL_HOME_REP,   UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_answer},
-        {UCT_VARUNA_CTL_ATOMIC_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_atomics_results}
-    };
-
-    uct_varuna_bus_register(&requester->super.ctl->bus, rows,
-                            ucs_static_array_size(rows), &requester->super);
+    if (requester->amo->listen != NULL) {
+        requester->amo->listen(requester);
+    }
 }
 
 static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
@@ -240,18 +212,11 @@ static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
     .obj_str       = NULL
 };
 
-ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester)
+ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester,
+                                     const uct_varuna_amo_ops_t *ops)
 {
-    static const uct_varuna_amo_ops_t *modes[] = {
-        [UCT_VARUNA_ATOMIC_NATIVE]   = &uct_varuna_amo_native_ops,
-        [UCT_VARUNA_ATOMIC_CPU]      = &uct_varuna_amo_cpu_ops,
-        [UCT_VARUNA_ATOMIC_REREAD]   = &uct_varuna_amo_reread_ops,
-        [UCT_VARUNA_ATOMIC_EXTENDED] = &uct_varuna_amo_extended_ops
-    };
-
-    requester->amo = modes[requester->super.md->atomic_mode];
-    return uct_varuna_compat_mpool_init(&requester->amo_mp,
-                                        uct_varuna_amo_size(), 64,
+    requester->amo = ops;
+    return uct_varuna_compat_mpool_init(&requester->amo_mp, ops->size, 64,
                                         &uct_varuna_amo_mpool_ops,
                                         "varuna_amo");
 }

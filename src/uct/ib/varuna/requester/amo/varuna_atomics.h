@@ -1,15 +1,16 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Atomics of the endpoint, as UCT calls them, and the choice of their mode.
+ * Atomics of the endpoint, as UCT calls them.
  */
 #ifndef UCT_VARUNA_ATOMICS_H_
 #define UCT_VARUNA_ATOMICS_H_
 
 #include <uct/ib/varuna/requester/varuna_ep.h>
 
-/** Choose the table of operations of the memory domain's mode. The lanes are open. */
-ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester);
+/** Take the table of operations of the memory domain's mode. The lanes are open. */
+ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester,
+                                     const uct_varuna_amo_ops_t *ops);
 
 /** Register the handlers of the peers' answers. The control plane is open. */
 void uct_varuna_atomics_listen(uct_varuna_requester_t *requester);

@@ -108,6 +108,15 @@ void uct_varuna_home_name_get(uct_varuna_home_name_t *name)
     pthread_mutex_unlock(&uct_varuna_home_shared.lock);
 }
 
+void uct_varuna_home_name_tell(uint8_t *nic_p, uint32_t *epoch_p)
+{
+    uct_varuna_home_name_t name;
+
+    uct_varuna_home_name_get(&name);
+    *nic_p   = name.nic;
+    *epoch_p = name.epoch;
+}
+
 /* NICs that all members have. */
 static uint8_t uct_varuna_home_name_common_map(void)
 {

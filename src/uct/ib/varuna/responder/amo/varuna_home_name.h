@@ -8,7 +8,7 @@
  *
  *   SETTLED(nic, epoch) -> MOVING(none, epoch + 1) -> SETTLED(other, epoch + 2)
  *
- * Used by varuna_home.c and varuna_home_move.c, from the async contexts of several
+ * Used by varuna_home_nic.c and varuna_home_move.c, from the async contexts of several
  * interfaces. It knows nothing of queue pairs.
  */
 #ifndef UCT_VARUNA_HOME_NAME_H_
@@ -52,6 +52,9 @@ void uct_varuna_home_name_leave(uct_varuna_home_member_t *member);
 
 /** The name as it is now. */
 void uct_varuna_home_name_get(uct_varuna_home_name_t *name);
+
+/** The same, for peers. */
+void uct_varuna_home_name_tell(uint8_t *nic_p, uint32_t *epoch_p);
 
 /**
  * Report what @a member has seen. The home NIC begins to move if it has to, or if it may

@@ -9,13 +9,13 @@
 
 #include "varuna_cpu.h"
 #include "varuna_fault.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/md/varuna_mem.h>
-#include <uct/ib/varuna/responder/extended/varuna_home.h>
+#include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
+#include <uct/ib/varuna/responder/varuna_target.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>
@@ -26,17 +26,21 @@
 #include <string.h>
 
 
-void uct_varuna_cpu_client_init(uct_varuna_cpu_client_t *client,
-                                uct_varuna_peer_t *peer)
+/* This mode's part of the responder */
+typedef struct uct_varuna_cpu {
+    uct_varuna_home_nic_t      home;
+    ucs_time_t                 down_at;   /* The home NIC's port is, since then; 0: it is
+                                             not, or nobody has asked */
+} uct_varuna_cpu_t;
+
+static uct_varuna_cpu_t *uct_varuna_cpu(uct_varuna_responder_t *resp)
 {
-    memset(client, 0, sizeof(*client));
-    client->peer = peer;
+    return resp->amo_part;
 }
 
-void uct_varuna_cpu_client_cleanup(uct_varuna_cpu_client_t *client)
+static uct_varuna_cpu_client_t *uct_varuna_cpu_client(uct_varuna_target_t *target)
 {
-    ucs_free(client->kept);
-    client->kept = NULL;
+    return (uct_varuna_cpu_client_t*)target->amo_part;
 }
 
 static int uct_varuna_cpu_client_start(uct_varuna_cpu_client_t *client)
@@ -134,20 +138,16 @@ static unsigned uct_varuna_cpu_run(uct_varuna_ctl_t *ctl,
     return i;
 }
 
-void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
-                            uct_varuna_cpu_client_t *client, unsigned link,
-                            const uct_varuna_ctl_hdr_t *hdr,
-                            const uct_varuna_ctl_atomic_req_t *req)
+/* ATOMIC_REQ of a requester, over @a link; the message has been checked. */
+static void uct_varuna_cpu_request(uct_varuna_ctl_t *ctl,
+                                   uct_varuna_cpu_client_t *client, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const uct_varuna_ctl_atomic_req_t *req)
 {
     struct {
         uct_varuna_ctl_atomic_rep_t    rep;
         uct_varuna_ctl_atomic_result_t results[UCT_VARUNA_AMO_WINDOW];
     } body;
-
-    if (!uct_varuna_atomic_modes[ctl->iface->md->atomic_mode].by_cpu) {
-        uct_varuna_ctl_reject(ctl, link, hdr, UCS_ERR_UNSUPPORTED);
-        return;
-    }
 
     if (!uct_varuna_cpu_client_start(client)) {
         return;
@@ -227,37 +227,51 @@ ucs_status_t uct_varuna_cpu_op(const uct_varuna_ctl_atomic_op_t *op,
 
 /* --- The detour --- */
 
+/* Mode proxy: what flushes of any process have covered is in memory before the CPU executes
+ * an atomic. Our home NIC has accepted it, or it is there already: a flush over another NIC
+ * places it (requester/varuna_placed.h). When a message arrives, what its NIC had accepted
+ * before is in memory. So a request that has come over another NIC makes a detour: it is sent
+ * once more, to ourselves, over the home NIC.
+ *
+ *   requester --ATOMIC_REQ--> home NIC ------------------------------> executed
+ *   requester --ATOMIC_REQ--> other NIC --(the same)--> home NIC ----> executed
+ *
+ * Nothing is kept for it: a request that gets lost is sent again by its requester. A home
+ * NIC that does not work accepts nothing either; then time takes the place of the detour.
+ */
+
 /* Seconds after which what a NIC has received is in memory, when nothing more comes from its
  * port. This is an assumption (docs/HARDWARE.md, 21): writes have no time limit on PCI Express,
  * and this is the default one of requests with an answer (Completion Timeout). The lifetime of
  * packets is for networks. */
 #define UCT_VARUNA_DETOUR_PCI_TIME   50e-3
 
-static uint8_t uct_varuna_detour_home_link(const uct_varuna_home_t *home)
+static uint8_t uct_varuna_detour_home_link(const uct_varuna_cpu_t *cpu)
 {
     uct_varuna_home_name_t name;
 
     uct_varuna_home_name_get(&name);
-    return uct_varuna_home_find_link(home, name.nic);
+    return uct_varuna_home_nic_find_link(&cpu->home, name.nic);
 }
 
-void uct_varuna_detour_port_changed(uct_varuna_home_t *home)
+/* The port of some link went down, or came back. */
+static void uct_varuna_detour_port_changed(uct_varuna_cpu_t *cpu)
 {
-    uint8_t link = uct_varuna_detour_home_link(home);
+    uint8_t link = uct_varuna_detour_home_link(cpu);
 
-    if ((link == UCT_VARUNA_LINK_NONE) || !(home->ctl->ports_down & UCS_BIT(link))) {
-        home->detour.down_at = 0;
-    } else if (home->detour.down_at == 0) {
-        home->detour.down_at = uct_varuna_ctl_now(home->ctl);
+    if ((link == UCT_VARUNA_LINK_NONE) || !(cpu->home.ctl->ports_down & UCS_BIT(link))) {
+        cpu->down_at = 0;
+    } else if (cpu->down_at == 0) {
+        cpu->down_at = uct_varuna_ctl_now(cpu->home.ctl);
     }
 }
 
 /* A port that is down accepts nothing, unless it only counts as down because its address has
  * changed. We wait once for what it had accepted, and not again until the port is back. A NIC
  * that is gone may accept until it is taken away. */
-static int uct_varuna_detour_home_is_at_rest(uct_varuna_home_t *home, unsigned link)
+static int uct_varuna_detour_home_is_at_rest(uct_varuna_cpu_t *cpu, unsigned link)
 {
-    const uct_varuna_ctl_t *ctl     = home->ctl;
+    const uct_varuna_ctl_t *ctl     = cpu->home.ctl;
     const uct_varuna_iface_t *iface = ctl->iface;
     ucs_time_t now                  = uct_varuna_ctl_now(ctl);
 
@@ -266,28 +280,28 @@ static int uct_varuna_detour_home_is_at_rest(uct_varuna_home_t *home, unsigned l
                                         iface->config.packet_lifetime);
     }
 
-    uct_varuna_detour_port_changed(home); /* It may be down since before all requests */
-    return (home->detour.down_at != 0) && !(ctl->moves.links & UCS_BIT(link)) &&
-           ((now - home->detour.down_at) >=
+    uct_varuna_detour_port_changed(cpu); /* It may be down since before all requests */
+    return (cpu->down_at != 0) && !(ctl->moves.links & UCS_BIT(link)) &&
+           ((now - cpu->down_at) >=
             ucs_min(iface->config.packet_lifetime,
                     ucs_time_from_sec(UCT_VARUNA_DETOUR_PCI_TIME)));
 }
 
 /* What was accepted before a request came for the first time is in memory after a packet
  * lifetime. If the detour does not work, the request comes again. */
-static int uct_varuna_detour_has_waited(uct_varuna_home_t *home,
+static int uct_varuna_detour_has_waited(uct_varuna_cpu_t *cpu,
                                         uct_varuna_cpu_client_t *client,
                                         const uct_varuna_ctl_atomic_req_t *req)
 {
     uint64_t end   = req->first + req->count;
-    ucs_time_t now = uct_varuna_ctl_now(home->ctl);
+    ucs_time_t now = uct_varuna_ctl_now(cpu->home.ctl);
 
     if (end > client->detour.end) {
         client->detour.end   = end;
         client->detour.since = now;
     }
 
-    return (now - client->detour.since) >= home->ctl->iface->config.packet_lifetime;
+    return (now - client->detour.since) >= cpu->home.ctl->iface->config.packet_lifetime;
 }
 
 static int uct_varuna_detour_is_known(const uct_varuna_cpu_client_t *client,
@@ -296,7 +310,7 @@ static int uct_varuna_detour_is_known(const uct_varuna_cpu_client_t *client,
     return (client->kept != NULL) && ((req->first + req->count) <= client->kept->next);
 }
 
-static void uct_varuna_detour_send(uct_varuna_home_t *home, unsigned link,
+static void uct_varuna_detour_send(uct_varuna_cpu_t *cpu, unsigned link,
                                    unsigned via, const uct_varuna_ctl_hdr_t *hdr)
 {
     size_t length = sizeof(*hdr) + hdr->length + hdr->from_device_len + hdr->from_ctl_len;
@@ -304,39 +318,42 @@ static void uct_varuna_detour_send(uct_varuna_home_t *home, unsigned link,
     uct_varuna_ctl_atomic_req_t *req;
     ucs_status_t status;
 
-    if ((length > sizeof(data)) || (home->ctl->ports_down & UCS_BIT(link)) ||
-        !uct_varuna_home_use_loopback(home, link)) {
+    if ((length > sizeof(data)) || (cpu->home.ctl->ports_down & UCS_BIT(link)) ||
+        !uct_varuna_home_nic_use_loopback(&cpu->home, link)) {
         return;
     }
 
     memcpy(data, hdr, length);
     req      = (uct_varuna_ctl_atomic_req_t*)(data + sizeof(*hdr));
     req->via = via + 1;
-    status   = uct_varuna_ctl_ep_post(home->loopbacks[link].ep->inner, data, length);
+    status   = uct_varuna_ctl_ep_post(cpu->home.loopbacks[link].ep->inner, data, length);
     if (status != UCS_OK) {
         ucs_debug("a request cannot make its detour over the home NIC: %s",
                   ucs_status_string(status));
     }
 }
 
-int uct_varuna_detour_is_over(uct_varuna_home_t *home,
-                              uct_varuna_cpu_client_t *client, unsigned link,
-                              const uct_varuna_ctl_hdr_t *hdr,
-                              const uct_varuna_ctl_atomic_req_t *req,
-                              unsigned *link_p)
+/* Send the request, which came over @a link, on its detour if it needs one. @return Nonzero
+ * if it may be executed now: @a link_p is the link over which the requester has sent it.
+ * Otherwise it comes again. */
+static int uct_varuna_detour_is_over(uct_varuna_cpu_t *cpu,
+                                     uct_varuna_cpu_client_t *client, unsigned link,
+                                     const uct_varuna_ctl_hdr_t *hdr,
+                                     const uct_varuna_ctl_atomic_req_t *req,
+                                     unsigned *link_p)
 {
-    unsigned home_link = uct_varuna_detour_home_link(home);
+    unsigned home_link = uct_varuna_detour_home_link(cpu);
 
     *link_p = link;
     if (link == home_link) {
-        if ((req->via > 0) && (req->via <= home->ctl->num_links)) {
+        if ((req->via > 0) && (req->via <= cpu->home.ctl->num_links)) {
             *link_p = req->via - 1;
         }
         return 1;
     }
 
     if (uct_varuna_detour_is_known(client, req) ||
-        uct_varuna_detour_has_waited(home, client, req)) {
+        uct_varuna_detour_has_waited(cpu, client, req)) {
         return 1;
     }
 
@@ -344,10 +361,90 @@ int uct_varuna_detour_is_over(uct_varuna_home_t *home,
         return 0;
     }
 
-    if (uct_varuna_detour_home_is_at_rest(home, home_link)) {
+    if (uct_varuna_detour_home_is_at_rest(cpu, home_link)) {
         return 1;
     }
 
-    uct_varuna_detour_send(home, home_link, link, hdr);
+    uct_varuna_detour_send(cpu, home_link, link, hdr);
     return 0;
 }
+
+/* --- The table --- */
+
+static void uct_varuna_cpu_handle_req(void *arg, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_responder_t *resp = arg;
+    uct_varuna_target_t *target  = uct_varuna_target_asked(resp, link, hdr);
+    unsigned from;
+
+    if ((target != NULL) &&
+        uct_varuna_detour_is_over(uct_varuna_cpu(resp), uct_varuna_cpu_client(target), link,
+                                  hdr, body, &from)) {
+        uct_varuna_cpu_request(resp->ctl, uct_varuna_cpu_client(target), from, hdr, body);
+    }
+}
+
+static void uct_varuna_cpu_port_changed(void *arg, unsigned link,
+                                        const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_detour_port_changed(uct_varuna_cpu(arg));
+}
+
+static ucs_status_t uct_varuna_cpu_open(uct_varuna_responder_t *resp)
+{
+    static const uct_varuna_bus_reg_t rows[] = {
+        {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_handle_req},
+        {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_port_changed}
+    };
+    uct_varuna_cpu_t *cpu;
+
+    cpu = ucs_calloc(1, sizeof(*cpu), "varuna_cpu");
+    if (cpu == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    uct_varuna_home_nic_init(&cpu->home, resp->ctl);
+    resp->amo_part = cpu;
+    uct_varuna_bus_register(&resp->ctl->bus, rows, ucs_static_array_size(rows), resp);
+    return UCS_OK;
+}
+
+static void uct_varuna_cpu_close(uct_varuna_responder_t *resp)
+{
+    uct_varuna_home_nic_cleanup(&uct_varuna_cpu(resp)->home);
+    ucs_free(resp->amo_part);
+}
+
+static void uct_varuna_cpu_open_target(uct_varuna_target_t *target)
+{
+    uct_varuna_cpu_client(target)->peer = target->peer;
+}
+
+static void
+uct_varuna_cpu_close_target(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
+{
+    ucs_free(uct_varuna_cpu_client(target)->kept);
+    uct_varuna_cpu_client(target)->kept = NULL;
+}
+
+/* UCP opens interfaces that it does not use: the home NIC is that of the first one that is
+ * used */
+static size_t
+uct_varuna_cpu_fill_open(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
+                         uct_varuna_ctl_open_rep_t *rep, void *tail)
+{
+    uct_varuna_home_nic_join(&uct_varuna_cpu(resp)->home);
+    return 0;
+}
+
+const uct_varuna_served_ops_t uct_varuna_cpu_ops = {
+    .target_part  = sizeof(uct_varuna_cpu_client_t),
+    .open         = uct_varuna_cpu_open,
+    .close        = uct_varuna_cpu_close,
+    .open_target  = uct_varuna_cpu_open_target,
+    .fill_open    = uct_varuna_cpu_fill_open,
+    .close_target = uct_varuna_cpu_close_target,
+    .tell_home    = uct_varuna_home_name_tell,
+    .forked       = uct_varuna_fault_forked
+};

@@ -12,7 +12,7 @@
 #include "varuna_arena.h"
 #include <uct/ib/varuna/rc_varuna.h>
 #include "varuna_home.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_component.h>
@@ -265,7 +265,7 @@ void uct_varuna_arena_forked(void)
  *   a block of bodies   write            the requester whose slots they are, by an address
  *                                        that no requester has known before
  *
- * Called by varuna_home.c, which has a block of its own, and by varuna_target.c. */
+ * Called by varuna_home.c. */
 
 /* --- The arena --- */
 
@@ -393,27 +393,13 @@ static size_t uct_varuna_block_pack_key(void *tail, size_t length,
     return length + own->key_len;
 }
 
-size_t uct_varuna_home_fill_open(uct_varuna_home_t *home,
-                                 uct_varuna_home_client_t *client,
-                                 uct_varuna_ctl_open_rep_t *rep, void *tail)
+size_t uct_varuna_blocks_fill_open(uct_varuna_home_t *home,
+                                   uct_varuna_home_client_t *client,
+                                   uct_varuna_ctl_open_rep_t *rep, void *tail)
 {
     size_t marks_size = UCT_VARUNA_SLOT_BLOCK *
                         sizeof(*home->arena.marks);
-    uct_varuna_home_name_t name;
     size_t length;
-
-    if (uct_varuna_atomic_modes[home->ctl->iface->md->atomic_mode].by_cpu) {
-        /* UCP opens interfaces that it does not use: the first one that is used counts */
-        uct_varuna_home_join(home);
-    }
-
-    uct_varuna_home_name_get(&name);
-    rep->atomic_mode = home->ctl->iface->md->atomic_mode;
-    rep->home_nic    = name.nic;
-    rep->home_epoch  = name.epoch;
-    if (home->arena.slots == NULL) {
-        return 0;
-    }
 
     if (client->first_slot == UCT_VARUNA_SLOT_NONE) {
         uct_varuna_block_get(home, client);
@@ -438,8 +424,8 @@ size_t uct_varuna_home_fill_open(uct_varuna_home_t *home,
     return length + marks_size;
 }
 
-void uct_varuna_home_close_client(uct_varuna_home_t *home,
-                                  uct_varuna_home_client_t *client)
+void uct_varuna_blocks_close_client(uct_varuna_home_t *home,
+                                    uct_varuna_home_client_t *client)
 {
     uct_varuna_dead_block_t *block;
     uct_varuna_job_t *job;

@@ -12,11 +12,9 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/md/varuna_mem.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_home.h"
@@ -29,62 +27,6 @@
 
 /* Jobs that wait. Further requests are dropped, and their clients repeat them */
 #define UCT_VARUNA_HOME_MAX_JOBS     4096
-
-int uct_varuna_home_has_slots(const uct_varuna_home_t *home)
-{
-    return uct_varuna_atomic_modes[home->ctl->iface->md->atomic_mode].has_slots;
-}
-
-uint8_t uct_varuna_home_find_link(const uct_varuna_home_t *home, uint8_t nic)
-{
-    const uct_varuna_iface_t *iface = home->ctl->iface;
-    unsigned link;
-
-    for (link = 0; link < iface->num_links; ++link) {
-        if (iface->links[link].nic == nic) {
-            return link;
-        }
-    }
-
-    return UCT_VARUNA_LINK_NONE;
-}
-
-/* --- Loopbacks --- */
-
-static ucs_status_t uct_varuna_home_open_loopback(uct_varuna_home_t *home,
-                                                  unsigned link)
-{
-    uct_varuna_ctl_t *ctl = home->ctl;
-
-    return uct_varuna_ctl_ep_create(ctl, link, ctl->iface->links[link].device_addr,
-                                    ctl->links[link].addr,
-                                    &home->loopbacks[link].ep);
-}
-
-/* A failed one is not destroyed in its own callbacks, nor before it is drained: UCX
- * would not give its DCI back, and without DCIs there are no control messages. */
-int uct_varuna_home_use_loopback(uct_varuna_home_t *home, unsigned link)
-{
-    uct_varuna_loopback_t *loopback = &home->loopbacks[link];
-
-    if ((loopback->ep != NULL) && loopback->ep->failed) {
-        ucs_debug("a loopback failed");
-        loopback->dead = loopback->ep;
-        loopback->ep   = NULL;
-    }
-
-    if (loopback->dead != NULL) {
-        if (home->ctl->progressing ||
-            !uct_varuna_ctl_ep_is_drained(home->ctl, loopback->dead)) {
-            return 0;
-        }
-        uct_varuna_ctl_ep_destroy(home->ctl, loopback->dead);
-        loopback->dead = NULL;
-    }
-
-    return (loopback->ep != NULL) ||
-           (uct_varuna_home_open_loopback(home, link) == UCS_OK);
-}
 
 /* @return the link of the home NIC, UCT_VARUNA_LINK_NONE while it moves, and until
  * packets of a failed access have expired. */
@@ -100,7 +42,7 @@ static uint8_t uct_varuna_home_link(uct_varuna_home_t *home,
         return UCT_VARUNA_LINK_NONE;
     }
 
-    return uct_varuna_home_find_link(home, name.nic);
+    return uct_varuna_home_nic_find_link(&home->nic, name.nic);
 }
 
 /* --- Jobs --- */
@@ -142,7 +84,7 @@ void uct_varuna_home_run(uct_varuna_home_t *home)
         job  = ucs_list_head(&home->jobs, uct_varuna_job_t, list);
         link = uct_varuna_home_link(home, &nic);
         if ((link == UCT_VARUNA_LINK_NONE) ||
-            !uct_varuna_home_use_loopback(home, link) ||
+            !uct_varuna_home_nic_use_loopback(&home->nic, link) ||
             !uct_varuna_job_prepare(home, job)) {
             return;
         }
@@ -230,13 +172,6 @@ static void uct_varuna_home_refuse(uct_varuna_home_t *home,
     uct_varuna_home_reply(home, &job, UCS_ERR_INVALID_ADDR);
 }
 
-void uct_varuna_home_client_init(uct_varuna_home_client_t *client, uct_varuna_peer_t *peer)
-{
-    memset(client, 0, sizeof(*client));
-    client->peer       = peer;
-    client->first_slot = UCT_VARUNA_SLOT_NONE;
-}
-
 void uct_varuna_home_request(uct_varuna_home_t *home,
                              uct_varuna_home_client_t *client, unsigned link,
                              const uct_varuna_ctl_hdr_t *hdr,
@@ -296,112 +231,4 @@ void uct_varuna_home_request(uct_varuna_home_t *home,
     }
 
     uct_varuna_home_run(home);
-}
-
-
-/* --- Opening and closing --- */
-
-void uct_varuna_home_join(uct_varuna_home_t *home)
-{
-    const uct_varuna_iface_t *iface = home->ctl->iface;
-    uint8_t map                     = 0;
-    unsigned link;
-
-    if (home->joined) {
-        return;
-    }
-
-    for (link = 0; link < iface->num_links; ++link) {
-        map |= UCS_BIT(iface->links[link].nic);
-    }
-
-    uct_varuna_home_name_join(&home->member, iface->links[0].nic, map,
-                              home->ctl->kick_fd);
-    home->joined = 1;
-}
-
-ucs_status_t uct_varuna_home_create(uct_varuna_ctl_t *ctl,
-                                    uct_varuna_home_t **home_p)
-{
-    uct_varuna_home_t *home;
-    ucs_status_t status;
-
-    home = ucs_calloc(1, sizeof(*home), "varuna_home");
-    if (home == NULL) {
-        return UCS_ERR_NO_MEMORY;
-    }
-
-    home->ctl            = ctl;
-    home->member.at_rest = 1;
-    ucs_list_head_init(&home->jobs);
-    ucs_list_head_init(&home->lost);
-    ucs_list_head_init(&home->dead_blocks);
-    home->access = ucs_calloc(1, sizeof(*home->access), "varuna_access");
-    if (home->access == NULL) {
-        status = UCS_ERR_NO_MEMORY;
-        goto err_destroy;
-    }
-
-    if (uct_varuna_home_has_slots(home)) {
-        status = uct_varuna_blocks_init(home);
-        if (status != UCS_OK) {
-            goto err_destroy;
-        }
-
-        uct_varuna_home_join(home);
-    }
-
-    *home_p = home;
-    return UCS_OK;
-
-err_destroy:
-    uct_varuna_home_destroy(home);
-    return status;
-}
-
-void uct_varuna_home_destroy(uct_varuna_home_t *home)
-{
-    uct_varuna_dead_block_t *block;
-    uct_varuna_access_t *access;
-    uct_varuna_job_t *job;
-    unsigned link;
-
-    if (home->access != NULL) {
-        home->access->home = NULL;
-    }
-
-    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        if (home->loopbacks[link].ep != NULL) {
-            uct_varuna_ctl_ep_destroy(home->ctl, home->loopbacks[link].ep);
-        }
-        if (home->loopbacks[link].dead != NULL) {
-            uct_varuna_ctl_ep_destroy(home->ctl, home->loopbacks[link].dead);
-        }
-    }
-
-    /* Nothing of ours is on any NIC now */
-    if (home->joined) {
-        uct_varuna_home_name_leave(&home->member);
-    }
-
-    while (!ucs_list_is_empty(&home->lost)) {
-        access = ucs_list_extract_head(&home->lost, uct_varuna_access_t, list);
-        ucs_free(access);
-    }
-
-    while (!ucs_list_is_empty(&home->jobs)) {
-        job = ucs_list_extract_head(&home->jobs, uct_varuna_job_t, list);
-        ucs_free(job);
-    }
-
-    while (!ucs_list_is_empty(&home->dead_blocks)) {
-        block = ucs_list_extract_head(&home->dead_blocks,
-                                      uct_varuna_dead_block_t, list);
-        uct_varuna_arena_free(block->first);
-        ucs_free(block);
-    }
-
-    uct_varuna_blocks_cleanup(home);
-    ucs_free(home->access);
-    ucs_free(home);
 }

@@ -2,8 +2,9 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The responder's part in mode extended (docs/ATOMICS.md, rules 7 and 12): its home NIC,
- * which executes single accesses for requesters that cannot reach it, and the worker, which resolves UIDs of dead or slow owners. All of it runs in the async
- * context with the lock held, over a loopback of the home NIC.
+ * which executes single accesses for requesters that cannot reach it, and the worker, which
+ * resolves UIDs of dead or slow owners. All of it runs in the async context with the lock
+ * held, over a loopback of the home NIC.
  *
  *   HOME_REQ -> varuna_home.c -> varuna_home_job.c -> loopback -> varuna_home_job.c -> REP
  *   timer    -> varuna_worker.c -------^
@@ -14,11 +15,14 @@
 #ifndef UCT_VARUNA_HOME_H_
 #define UCT_VARUNA_HOME_H_
 
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include "varuna_arena.h"
-#include <uct/ib/varuna/responder/amo/varuna_home_name.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/extended/varuna_uid.h>
 #include <uct/ib/varuna/md/varuna_own.h>
-#include <uct/ib/varuna/core/varuna_uid.h>
+#include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
+
+extern const uct_varuna_served_ops_t uct_varuna_home_ops;
 
 /* The access of the job under way. Outlives the job if its NIC died with it. */
 typedef struct uct_varuna_access {
@@ -75,35 +79,19 @@ typedef struct uct_varuna_dead_block {
     ucs_time_t                 due;       /* Late packets have died by then */
 } uct_varuna_dead_block_t;
 
-/* A loopback: endpoint of a control interface to itself. */
-typedef struct uct_varuna_loopback {
-    struct uct_varuna_ctl_ep   *ep;       /* NULL: to be made */
-    struct uct_varuna_ctl_ep   *dead;     /* Failed, to be destroyed */
-    uint8_t                    in_err;    /* ep was moved to ERR */
-    ucs_time_t                 gone_at;   /* When its NIC was gone; 0: it is not */
-    ucs_time_t                 bad_until; /* It fails although the port is up */
-    unsigned                   fails;     /* In a row */
-} uct_varuna_loopback_t;
-
 typedef struct uct_varuna_home {
     uct_varuna_ctl_t           *ctl;
+    uct_varuna_home_nic_t      nic;
     uct_varuna_arena_t         arena;
     uct_varuna_own_t           read_own;  /* For peers: all bodies */
     uct_varuna_own_t           mark_own;  /* ... all marks */
     uct_rkey_bundle_t          mark;      /* The same, unpacked */
-    int                        joined;    /* home is valid */
-    uct_varuna_home_member_t   member;
-    uct_varuna_loopback_t      loopbacks[UCT_VARUNA_MAX_LINKS]; /* By link */
     uct_varuna_access_t        *access;   /* Of the job under way */
     ucs_list_link_t            lost;      /* uct_varuna_access_t */
     ucs_list_link_t            jobs;      /* The first one is under way */
     int                        running;   /* access is on the loopback of */
     uint8_t                    running_on; /* ... this link, */
     ucs_time_t                 running_at; /* ... since then */
-    struct {
-        ucs_time_t             down_at;   /* The home NIC's port is, since then; 0: it is
-                                             not, or nobody has asked */
-    } detour;                             /* Owner: varuna_cpu.c */
     ucs_time_t                 rest_at;   /* Packets of a failed access have expired
                                              by then */
     ucs_list_link_t            dead_blocks;
@@ -115,14 +103,11 @@ typedef struct uct_varuna_home {
     } stats;
 } uct_varuna_home_t;
 
-/** Main thread. */
-ucs_status_t uct_varuna_home_create(uct_varuna_ctl_t *ctl,
-                                    uct_varuna_home_t **home_p);
-
-void uct_varuna_home_destroy(uct_varuna_home_t *home);
-
-/** Start to serve a requester. */
-void uct_varuna_home_client_init(uct_varuna_home_client_t *client, uct_varuna_peer_t *peer);
+/** @return This mode's part of the responder. */
+static inline uct_varuna_home_t *uct_varuna_home(uct_varuna_responder_t *resp)
+{
+    return (uct_varuna_home_t*)resp->amo_part;
+}
 
 /** HOME_REQ of a requester; the message has been checked. */
 void uct_varuna_home_request(uct_varuna_home_t *home,
@@ -136,36 +121,22 @@ uct_varuna_job_t *uct_varuna_home_job_create(uct_varuna_home_t *home);
 /** Begin the first job in the list, unless it is under way. */
 void uct_varuna_home_run(uct_varuna_home_t *home);
 
-/** @return Nonzero if the loopback of @a link can be used: it is opened if there is none. */
-int uct_varuna_home_use_loopback(uct_varuna_home_t *home, unsigned link);
-
-/** @return Whether atomics are executed on the home NIC (mode extended). */
-int uct_varuna_home_has_slots(const uct_varuna_home_t *home);
-
-/** Take part in the choice of this process's home NIC, unless that is done. */
-void uct_varuna_home_join(uct_varuna_home_t *home);
-
-/** Local index of the link whose NIC is @a nic, UCT_VARUNA_LINK_NONE if it is none
- *  of ours. */
-uint8_t uct_varuna_home_find_link(const uct_varuna_home_t *home,
-                                  uint8_t nic);
-
 /* --- varuna_arena.c --- */
 
-/** Mode extended: register the arena with this interface's memory domain. */
+/** Register the arena with this interface's memory domain. */
 ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home);
 
 /** Nothing if it is not initialized. */
 void uct_varuna_blocks_cleanup(uct_varuna_home_t *home);
 
-/** Fill in OPEN_REP's part about atomics. @return Bytes put at @a tail. */
-size_t uct_varuna_home_fill_open(uct_varuna_home_t *home,
-                                 uct_varuna_home_client_t *client,
-                                 uct_varuna_ctl_open_rep_t *rep, void *tail);
+/** Fill in OPEN_REP's part about slots. @return Bytes put at @a tail. */
+size_t uct_varuna_blocks_fill_open(uct_varuna_home_t *home,
+                                   uct_varuna_home_client_t *client,
+                                   uct_varuna_ctl_open_rep_t *rep, void *tail);
 
 /** The requester is gone: its slots are swept and freed. */
-void uct_varuna_home_close_client(uct_varuna_home_t *home,
-                                  uct_varuna_home_client_t *client);
+void uct_varuna_blocks_close_client(uct_varuna_home_t *home,
+                                    uct_varuna_home_client_t *client);
 
 /* --- varuna_home_job.c --- */
 
@@ -183,12 +154,18 @@ void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
 void uct_varuna_job_failed(uct_varuna_home_t *home, uct_varuna_job_t *job,
                            ucs_status_t status);
 
-/** Before its next access: get a slot, and decide what a lost access was. @return Zero if it has to wait. */
+/** Before its next access: get a slot, and decide what a lost access was. @return Zero if it
+ *  has to wait. */
 int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job);
 
 /** Send the answer of the target's last access, or a first one. */
 void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
                            ucs_status_t status);
+
+/* --- varuna_home_move.c --- */
+
+/** Register the rows of the bus, and the job of the clock. */
+void uct_varuna_home_move_init(uct_varuna_responder_t *resp);
 
 /* --- varuna_worker.c --- */
 

@@ -14,7 +14,7 @@
 #endif
 
 #include "varuna_home.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
@@ -232,7 +232,7 @@ static void uct_varuna_job_completion(uct_completion_t *comp)
     }
 
     job           = ucs_list_head(&home->jobs, uct_varuna_job_t, list);
-    loopback      = &home->loopbacks[home->running_on];
+    loopback      = &home->nic.loopbacks[home->running_on];
     home->running = 0;
     if (comp->status == UCS_OK) {
         loopback->fails = 0;
@@ -311,7 +311,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
 {
     const uct_varuna_amo_act_t *act = &job->act;
     uct_varuna_access_t *access     = home->access;
-    uct_ep_h ep                     = home->loopbacks[link].ep->inner;
+    uct_ep_h ep                     = home->nic.loopbacks[link].ep->inner;
 
     if (uct_varuna_job_lacks_key(job, nic)) {
         return UCS_ERR_NO_DEVICE;

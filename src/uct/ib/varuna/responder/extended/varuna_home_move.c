@@ -7,8 +7,7 @@
  * loopback; or the NIC is gone. Then packets on their way get the time to expire.
  *
  * Requesters post compare and swaps on RC only, and the loopback's DC target has no
- * other user, so the old NIC can execute nothing else. Only mode extended has a home
- * NIC.
+ * other user, so the old NIC can execute nothing else. In mode proxy the home NIC stays.
  *
  * Async context, lock held.
  */
@@ -20,9 +19,9 @@
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
-#include "varuna_home_move.h"
-#include "varuna_fence.h"
-#include "varuna_target.h"
+#include "varuna_home.h"
+#include <uct/ib/varuna/responder/varuna_fence.h>
+#include <uct/ib/varuna/responder/varuna_target.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -44,7 +43,7 @@
 static int uct_varuna_home_move_is_gone(uct_varuna_responder_t *resp,
                                         unsigned link)
 {
-    uct_varuna_loopback_t *loopback = &resp->home->loopbacks[link];
+    uct_varuna_loopback_t *loopback = &uct_varuna_home(resp)->nic.loopbacks[link];
 
     if ((loopback->gone_at == 0) &&
         uct_varuna_ctl_is_nic_gone(resp->ctl, link)) {
@@ -63,7 +62,7 @@ static uint8_t uct_varuna_home_move_good_map(uct_varuna_responder_t *resp)
     unsigned link;
 
     for (link = 0; link < iface->num_links; ++link) {
-        loopback = &resp->home->loopbacks[link];
+        loopback = &uct_varuna_home(resp)->nic.loopbacks[link];
         if (loopback->fails >= UCT_VARUNA_HOME_MOVE_MAX_FAILS) {
             loopback->fails     = 0;
             loopback->bad_until = now +
@@ -85,12 +84,12 @@ static void uct_varuna_home_move_check_device(uct_varuna_responder_t *resp)
 {
     uct_varuna_ctl_t *ctl = resp->ctl;
 
-    if (resp->home->running && (ctl->detector != NULL) &&
-        ((uct_varuna_ctl_now(resp->ctl) - resp->home->running_at) >
+    if (uct_varuna_home(resp)->running && (ctl->detector != NULL) &&
+        ((uct_varuna_ctl_now(resp->ctl) - uct_varuna_home(resp)->running_at) >
          ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_CHECK))) {
-        uct_varuna_detector_check(ctl->detector, resp->home->running_on,
+        uct_varuna_detector_check(ctl->detector, uct_varuna_home(resp)->running_on,
                                   !(ctl->ports_down &
-                                    UCS_BIT(resp->home->running_on)));
+                                    UCS_BIT(uct_varuna_home(resp)->running_on)));
     }
 }
 
@@ -153,10 +152,11 @@ static int uct_varuna_home_move_fence(uct_varuna_responder_t *resp,
 static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
                                          unsigned link)
 {
+    uct_varuna_home_t *home = uct_varuna_home(resp);
     uct_varuna_access_t *access;
     uct_varuna_job_t *job;
 
-    if (!resp->home->running || (resp->home->running_on != link)) {
+    if (!home->running || (home->running_on != link)) {
         return;
     }
 
@@ -165,12 +165,12 @@ static void uct_varuna_home_move_abandon(uct_varuna_responder_t *resp,
         ucs_fatal("no memory for an atomic");
     }
 
-    job                      = ucs_list_head(&resp->home->jobs, uct_varuna_job_t, list);
-    resp->home->access->home = NULL;
-    ucs_list_add_tail(&resp->home->lost, &resp->home->access->list);
-    resp->home->access       = access;
-    resp->home->running      = 0;
-    uct_varuna_job_failed(resp->home, job, UCS_ERR_ENDPOINT_TIMEOUT);
+    job                = ucs_list_head(&home->jobs, uct_varuna_job_t, list);
+    home->access->home = NULL;
+    ucs_list_add_tail(&home->lost, &home->access->list);
+    home->access       = access;
+    home->running      = 0;
+    uct_varuna_job_failed(home, job, UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* @return Nonzero if the last packets of a NIC that is gone have had their time, from when
@@ -179,7 +179,7 @@ static int uct_varuna_home_move_has_ended(uct_varuna_responder_t *resp, unsigned
 {
     const uct_varuna_iface_t *iface = resp->iface;
     ucs_time_t now                  = uct_varuna_ctl_now(resp->ctl);
-    ucs_time_t gone_at              = resp->home->loopbacks[link].gone_at;
+    ucs_time_t gone_at              = uct_varuna_home(resp)->nic.loopbacks[link].gone_at;
 
     return uct_varuna_md_is_at_rest(iface->md, iface->links[link].nic, now,
                                     iface->config.packet_lifetime) &&
@@ -190,7 +190,7 @@ static int uct_varuna_home_move_has_ended(uct_varuna_responder_t *resp, unsigned
 static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
                                            unsigned link)
 {
-    uct_varuna_loopback_t *loopback = &resp->home->loopbacks[link];
+    uct_varuna_loopback_t *loopback = &uct_varuna_home(resp)->nic.loopbacks[link];
     ucs_time_t now                  = uct_varuna_ctl_now(resp->ctl);
     int fenced                      = uct_varuna_home_move_fence(resp, link);
 
@@ -209,7 +209,7 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
         return 0;
     }
 
-    if (resp->home->running && (resp->home->running_on == link)) {
+    if (uct_varuna_home(resp)->running && (uct_varuna_home(resp)->running_on == link)) {
         /* Its completion comes: with success, or because the loopback is in ERR */
         if (!loopback->in_err && (loopback->ep != NULL) &&
             !loopback->ep->failed &&
@@ -220,7 +220,7 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
         return 0;
     }
 
-    return now >= resp->home->rest_at;
+    return now >= uct_varuna_home(resp)->rest_at;
 }
 
 static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
@@ -239,14 +239,14 @@ static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
     delay  = (iface->link_table.return_delay == UCS_TIME_INFINITY) ? 0 :
              (ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_RETURN) +
               iface->link_table.return_delay);
-    if (uct_varuna_home_name_report(&resp->home->member,
+    if (uct_varuna_home_name_report(&uct_varuna_home(resp)->nic.member,
                                     uct_varuna_home_move_good_map(resp), in_use,
                                     uct_varuna_ctl_now(resp->ctl), delay)) {
         uct_varuna_home_name_get(&name);
         ucs_info("rc_varuna: atomics on memory of this process move from %s to "
                  "%s", iface->md->nics[name.from].dev_name,
                  iface->md->nics[name.to].dev_name);
-        ++resp->home->stats.moved;
+        ++uct_varuna_home(resp)->stats.moved;
     }
 
     uct_varuna_home_name_get(&name);
@@ -254,10 +254,10 @@ static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
         return;
     }
 
-    link = uct_varuna_home_find_link(resp->home, name.from);
+    link = uct_varuna_home_nic_find_link(&uct_varuna_home(resp)->nic, name.from);
     if (((link == UCT_VARUNA_LINK_NONE) ||
          uct_varuna_home_move_is_at_rest(resp, link)) &&
-        uct_varuna_home_name_rest(&resp->home->member)) {
+        uct_varuna_home_name_rest(&uct_varuna_home(resp)->nic.member)) {
         ucs_debug("nothing is executed on %s any more: the home NIC is %s",
                   iface->md->nics[name.from].dev_name,
                   iface->md->nics[name.to].dev_name);
@@ -274,12 +274,12 @@ static void uct_varuna_home_move_progressed(void *arg, unsigned link,
 {
     uct_varuna_responder_t *resp = arg;
 
-    if (!uct_varuna_home_name_is_at_rest(&resp->home->member)) {
+    if (!uct_varuna_home_name_is_at_rest(&uct_varuna_home(resp)->nic.member)) {
         uct_varuna_home_move_step(resp);
     }
 
-    if (!ucs_list_is_empty(&resp->home->jobs)) {
-        uct_varuna_home_run(resp->home);
+    if (!ucs_list_is_empty(&uct_varuna_home(resp)->jobs)) {
+        uct_varuna_home_run(uct_varuna_home(resp));
     }
 }
 
@@ -294,9 +294,9 @@ static void uct_varuna_home_move_timer(void *arg)
 {
     uct_varuna_responder_t *resp = arg;
 
-    uct_varuna_worker_step(resp->home);
+    uct_varuna_worker_step(uct_varuna_home(resp));
     uct_varuna_home_move_step(resp);
-    uct_varuna_home_run(resp->home);
+    uct_varuna_home_run(uct_varuna_home(resp));
     /* The loopback's completions come here as well */
     uct_varuna_ctl_progress(resp->ctl);
 }
@@ -310,10 +310,6 @@ static const uct_varuna_bus_reg_t uct_varuna_home_move_rows[] = {
 
 void uct_varuna_home_move_init(uct_varuna_responder_t *resp)
 {
-    if (!uct_varuna_home_has_slots(resp->home)) {
-        return; /* There is no home, or it stays */
-    }
-
     uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_home_move_rows,
                             ucs_static_array_size(uct_varuna_home_move_rows), resp);
     uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_ctl_now(resp->ctl),

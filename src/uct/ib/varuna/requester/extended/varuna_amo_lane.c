@@ -10,40 +10,39 @@
 
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_amo.h"
+#include "varuna_amo_ext.h"
 #include "varuna_amo_pair.inl"
-#include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 static uct_varuna_req_t *
-uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
+uct_varuna_amo_req(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo,
                    uct_varuna_req_type_t type, uint64_t addr, uct_rkey_t rkey,
                    size_t length, int is_last)
 {
-    uct_varuna_req_t *req = uct_varuna_req_new(amo->ep);
+    uct_varuna_req_t *req = uct_varuna_req_new(amo->super.ep);
 
     if (ucs_unlikely(req == NULL)) {
         return NULL;
     }
 
-    uct_varuna_req_init(amo->ep, req, type, is_last ? &amo->comp : NULL);
+    uct_varuna_req_init(amo->super.ep, req, type, is_last ? &amo->super.comp : NULL);
     uct_varuna_req_set_remote(req, addr, rkey);
     req->length = length;
-    if (ucs_unlikely(amo->fence)) {
+    if (ucs_unlikely(amo->super.fence)) {
         req->flags |= UCT_VARUNA_REQ_FLAG_FENCE;
     }
 
     if (is_last) {
-        amo->comp.func   = uct_varuna_amo_step_completion;
-        amo->comp.count  = 1;
-        amo->comp.status = UCS_OK;
+        amo->super.comp.func   = uct_varuna_amo_step_completion;
+        amo->super.comp.count  = 1;
+        amo->super.comp.status = UCS_OK;
     }
 
     return req;
 }
 
 static ucs_status_t uct_varuna_amo_post_req(uct_varuna_iface_t *iface,
-                                            uct_varuna_amo_t *amo,
+                                            uct_varuna_amo_ext_t *amo,
                                             uct_varuna_req_t *req)
 {
     ucs_status_t status = uct_varuna_req_post(req, 1);
@@ -52,13 +51,13 @@ static ucs_status_t uct_varuna_amo_post_req(uct_varuna_iface_t *iface,
         return status;
     }
 
-    uct_varuna_req_push(iface, amo->ep, req, req->type);
+    uct_varuna_req_push(iface, amo->super.ep, req, req->type);
     return UCS_OK;
 }
 
 static void uct_varuna_amo_unpack(void *arg, const void *data, size_t length)
 {
-    uct_varuna_amo_t *amo = arg;
+    uct_varuna_amo_ext_t *amo = arg;
 
     if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_READ_BODY) {
         memcpy(&amo->slot, data, ucs_min(length, sizeof(amo->slot)));
@@ -69,7 +68,7 @@ static void uct_varuna_amo_unpack(void *arg, const void *data, size_t length)
 }
 
 static ucs_status_t uct_varuna_amo_post_read(uct_varuna_iface_t *iface,
-                                             uct_varuna_amo_t *amo,
+                                             uct_varuna_amo_ext_t *amo,
                                              uint64_t addr, uct_rkey_t rkey,
                                              size_t length)
 {
@@ -87,7 +86,7 @@ static ucs_status_t uct_varuna_amo_post_read(uct_varuna_iface_t *iface,
 }
 
 static ucs_status_t
-uct_varuna_amo_post_cas(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
+uct_varuna_amo_post_cas(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo,
                         uct_varuna_req_type_t type, uint64_t addr,
                         uct_rkey_t rkey, unsigned width, uint64_t compare,
                         uint64_t swap, int is_last)
@@ -103,20 +102,19 @@ uct_varuna_amo_post_cas(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
                           0;
     req->atomic.compare = compare;
     req->atomic.value   = swap;
-    req->atomic.amo     = is_last ? amo : NULL;
+    req->atomic.amo     = is_last ? &amo->super : NULL;
     return uct_varuna_amo_post_req(iface, amo, req);
 }
 
-static uint64_t uct_varuna_amo_slot_addr(const uct_varuna_ep_t *ep,
-                                         uint32_t slot)
+static uint64_t uct_varuna_amo_slot_addr(uct_varuna_ep_t *ep, uint32_t slot)
 {
-    return ep->amo.arena.slots_addr + (slot * sizeof(uct_varuna_slot_t));
+    return uct_varuna_ep_ext(ep)->arena.slots_addr + (slot * sizeof(uct_varuna_slot_t));
 }
 
 static ucs_status_t uct_varuna_amo_post_mark(uct_varuna_iface_t *iface,
-                                             uct_varuna_amo_t *amo)
+                                             uct_varuna_amo_ext_t *amo)
 {
-    const uct_varuna_ep_arena_t *arena = &amo->ep->amo.arena;
+    const uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(amo->super.ep)->arena;
     const uct_varuna_amo_act_t *act    = &amo->sm.act;
 
     return uct_varuna_amo_post_cas(
@@ -126,14 +124,14 @@ static ucs_status_t uct_varuna_amo_post_mark(uct_varuna_iface_t *iface,
 }
 
 static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
-                                             uct_varuna_amo_t *amo)
+                                             uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
     uct_varuna_req_t *req;
 
     req = uct_varuna_amo_req(iface, amo, UCT_VARUNA_REQ_AMO_BODY,
                              uct_varuna_amo_own_slot_addr(ep, amo->sm.slot),
-                             ep->amo.arena.write.rkey,
+                             uct_varuna_ep_ext(ep)->arena.write.rkey,
                              UCT_VARUNA_SLOT_BODY_SIZE, 0);
     if (req == NULL) {
         return UCS_ERR_NO_RESOURCE;
@@ -147,13 +145,13 @@ static ucs_status_t uct_varuna_amo_post_body(uct_varuna_iface_t *iface,
 /* Rule 2: the body, then the CAS, on one QP; with one doorbell. If there are no
  * resources for the second one, both are posted again later. */
 static ucs_status_t uct_varuna_amo_post_occupy(uct_varuna_iface_t *iface,
-                                               uct_varuna_amo_t *amo)
+                                               uct_varuna_amo_ext_t *amo)
 {
     const uct_varuna_amo_act_t *act = &amo->sm.act;
     uct_varuna_mlx5_bell_t bell;
     ucs_status_t status;
 
-    (void)uct_varuna_mlx5_bell_hold(amo->ep->lane.ep, UCT_VARUNA_LANE_RC, &bell);
+    (void)uct_varuna_mlx5_bell_hold(amo->super.ep->lane.ep, UCT_VARUNA_LANE_RC, &bell);
     status = uct_varuna_amo_post_body(iface, amo);
     if (status != UCS_OK) {
         uct_varuna_mlx5_bell_restore(&bell, 0);
@@ -169,7 +167,7 @@ static ucs_status_t uct_varuna_amo_post_occupy(uct_varuna_iface_t *iface,
 }
 
 static ucs_status_t uct_varuna_amo_post_confirm(uct_varuna_iface_t *iface,
-                                                uct_varuna_amo_t *amo)
+                                                uct_varuna_amo_ext_t *amo)
 {
     const uct_varuna_amo_act_t *act = &amo->sm.act;
     ucs_status_t status;
@@ -186,7 +184,7 @@ static ucs_status_t uct_varuna_amo_post_confirm(uct_varuna_iface_t *iface,
 
 /* One request after the other */
 static ucs_status_t uct_varuna_amo_post_parts(uct_varuna_iface_t *iface,
-                                              uct_varuna_amo_t *amo)
+                                              uct_varuna_amo_ext_t *amo)
 {
     const uct_varuna_amo_act_t *act = &amo->sm.act;
 
@@ -196,8 +194,8 @@ static ucs_status_t uct_varuna_amo_post_parts(uct_varuna_iface_t *iface,
                                         act->width);
     case UCT_VARUNA_AMO_ACT_READ_BODY:
         return uct_varuna_amo_post_read(
-                iface, amo, uct_varuna_amo_slot_addr(amo->ep, act->slot),
-                amo->ep->amo.arena.read.rkey, UCT_VARUNA_SLOT_BODY_SIZE);
+                iface, amo, uct_varuna_amo_slot_addr(amo->super.ep, act->slot),
+                uct_varuna_ep_ext(amo->super.ep)->arena.read.rkey, UCT_VARUNA_SLOT_BODY_SIZE);
     case UCT_VARUNA_AMO_ACT_CAS:
         return uct_varuna_amo_post_cas(iface, amo, UCT_VARUNA_REQ_AMO_CAS,
                                        act->addr, (uct_rkey_t)&amo->key, act->width,
@@ -215,7 +213,7 @@ static ucs_status_t uct_varuna_amo_post_parts(uct_varuna_iface_t *iface,
 }
 
 ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
-                                      uct_varuna_amo_t *amo)
+                                      uct_varuna_amo_ext_t *amo)
 {
     const uct_varuna_amo_act_t *act = &amo->sm.act;
     ucs_status_t status;

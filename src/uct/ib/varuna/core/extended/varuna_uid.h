@@ -22,7 +22,7 @@
 #ifndef UCT_VARUNA_UID_H_
 #define UCT_VARUNA_UID_H_
 
-#include "varuna_def.h"
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/sys/math.h>
@@ -30,9 +30,6 @@
 #include <stddef.h>
 #include <ucs/arch/bitops.h>
 #include <ucs/time/time.h>
-
-/* Slots of one vQP, which limits its atomics in flight with extended status */
-#define UCT_VARUNA_SLOT_BLOCK        16
 
 #define UCT_VARUNA_SLOT_NONE         UINT32_MAX
 
@@ -44,9 +41,6 @@
 #define UCT_VARUNA_UID32_SLOT_BITS   12
 #define UCT_VARUNA_UID32_GEN_BITS    19
 #define UCT_VARUNA_UID32_GEN_MASK    UCS_MASK(UCT_VARUNA_UID32_GEN_BITS)
-
-/* Slots of a process: those which a UID can name */
-#define UCT_VARUNA_SLOTS_MAX         UCS_BIT(UCT_VARUNA_UID32_SLOT_BITS)
 
 /*
  * The body of one slot, in the responder's memory and in a cache line of its own: written
@@ -212,6 +206,7 @@ typedef enum {
 uct_varuna_uid_verdict_t uct_varuna_mark_check(uint64_t mark, uint64_t gen);
 
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_slot_t) == 64);
+UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_SLOTS_MAX == UCS_BIT(UCT_VARUNA_UID32_SLOT_BITS));
 UCT_VARUNA_STATIC_ASSERT(2 * UCT_VARUNA_UID32_GEN_BITS <= UCT_VARUNA_UID_GEN_BITS);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_UID32_SLOT_BITS +
                          UCT_VARUNA_UID32_GEN_BITS == 31);

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's driver of atomics. An atomic has one action at a time. The action
+ * The driver of atomics of mode extended. One of them has one action at a time. The action
  * waits in the list of ready ones for resources, for a slot or for the home NIC; then its
  * requests are in the ring, like any other; then the state machine gets the result.
  *
@@ -15,23 +15,18 @@
 #  include "config.h"
 #endif
 
-#include "varuna_amo.h"
+#include "varuna_amo_ext.h"
 #include "varuna_amo_pair.inl"
-#include "varuna_amo_priv.h"
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
-#include <uct/ib/varuna/requester/varuna.inl>
-#include <uct/ib/varuna/requester/varuna_lane.h>
-#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 /* --- Choosing a way --- */
 
 /* How many unfinished atomics have their targets in the same class of words as this one:
  * 1 if no other has the same target */
-static UCS_F_ALWAYS_INLINE uint8_t *uct_varuna_amo_word(const uct_varuna_amo_t *amo)
+static UCS_F_ALWAYS_INLINE uint8_t *uct_varuna_amo_word(const uct_varuna_amo_ext_t *amo)
 {
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_AMOS <= UINT8_MAX);
-    return &amo->ep->amo.words[(amo->sm.addr / sizeof(uint64_t)) %
-                               UCT_VARUNA_AMO_WORDS];
+    return &uct_varuna_ep_ext(amo->super.ep)->words[(amo->sm.addr / sizeof(uint64_t)) %
+                                                    UCT_VARUNA_AMO_WORDS];
 }
 
 /*
@@ -42,21 +37,21 @@ static UCS_F_ALWAYS_INLINE uint8_t *uct_varuna_amo_word(const uct_varuna_amo_t *
  * contend with itself. The value that the previous one has left is a good guess. Reads
  * contend with nobody.
  */
-static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
+static int uct_varuna_amo_may_begin(uct_varuna_amo_ext_t *amo)
 {
     int undecided = 0;
-    uct_varuna_amo_t *older;
+    uct_varuna_amo_ext_t *older;
 
-    if (ucs_likely((amo->ep->amo.fences == 0) && (*uct_varuna_amo_word(amo) == 1))) {
+    if (ucs_likely((amo->super.ep->amo.fences == 0) && (*uct_varuna_amo_word(amo) == 1))) {
         return 1;
     }
 
-    ucs_list_for_each(older, &amo->ep->amo.all, all) {
+    ucs_list_for_each(older, &amo->super.ep->amo.all, super.all) {
         if (older == amo) {
             break;
         }
 
-        if (older->fence) {
+        if (older->super.fence) {
             return 0;
         }
 
@@ -76,17 +71,17 @@ static int uct_varuna_amo_may_begin(uct_varuna_amo_t *amo)
         }
     }
 
-    return !(amo->fence && undecided);
+    return !(amo->super.fence && undecided);
 }
 
 /* Whether requests before its fence that are no atomics are still in its way. A read is
  * complete when its data has arrived (uct_varuna_ep_can_post()), and the home NIC does not
  * know what is under way on the lane. */
-static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_t *amo)
+static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_ext_t *amo)
 {
-    const uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
 
-    if (!amo->fence) {
+    if (!amo->super.fence) {
         return 0;
     }
 
@@ -96,9 +91,9 @@ static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_t *amo)
 
 /* The next action, if something may be in its way */
 static UCS_F_NOINLINE ucs_status_t
-uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
     uct_varuna_post_t why;
     ucs_status_t status;
     int is_read;
@@ -138,7 +133,7 @@ uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
               uct_varuna_amo_post_lane(iface, amo) :
               uct_varuna_amo_post_home(iface, amo);
     if (status == UCS_OK) {
-        uct_varuna_amo_pass_fence(amo);
+        uct_varuna_amo_pass_fence(&amo->super);
     }
 
     return status;
@@ -146,13 +141,13 @@ uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
 
 /* Post the next action of an atomic, by whatever way. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_amo_post(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_post(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
-    const uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
 
     if (ucs_unlikely((uct_varuna_amo_lane_check(iface, ep) != UCT_VARUNA_POST_OK) ||
                      !uct_varuna_amo_lane_is_home(ep) || (amo->not_before != 0) ||
-                     amo->fence)) {
+                     amo->super.fence)) {
         return uct_varuna_amo_post_slow(iface, amo);
     }
 
@@ -166,19 +161,20 @@ uct_varuna_amo_post(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
     return uct_varuna_amo_post_lane(iface, amo);
 }
 
-uint32_t uct_varuna_amo_take_slot_timed(uct_varuna_amo_t *amo, uint64_t *gen_p)
+uint32_t uct_varuna_amo_take_slot_timed(uct_varuna_amo_ext_t *amo, uint64_t *gen_p)
 {
-    return uct_varuna_slots_take_timed(&amo->ep->amo.slots, ucs_get_time(), gen_p);
+    return uct_varuna_slots_take_timed(&uct_varuna_ep_ext(amo->super.ep)->slots,
+                                       ucs_get_time(), gen_p);
 }
 
 /* It could not be posted. @return Whether no event says when it may be. */
-static int uct_varuna_amo_must_wait(uct_varuna_amo_t *amo, ucs_status_t status)
+static int uct_varuna_amo_must_wait(uct_varuna_amo_ext_t *amo, ucs_status_t status)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
 
     if (status == UCS_ERR_BUSY) {
-        return amo->fence || (amo->not_before != 0) ||
-               uct_varuna_slots_wait_for_time(&ep->amo.slots);
+        return amo->super.fence || (amo->not_before != 0) ||
+               uct_varuna_slots_wait_for_time(&uct_varuna_ep_ext(ep)->slots);
     } else if (status != UCS_ERR_NO_RESOURCE) {
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
         return 0;
@@ -191,14 +187,14 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     int waiting               = 0;
-    uct_varuna_amo_t *amo, *tmp;
+    uct_varuna_amo_ext_t *amo, *tmp;
     ucs_status_t status;
 
-    ucs_list_for_each_safe(amo, tmp, &ep->amo.ready, ready) {
+    ucs_list_for_each_safe(amo, tmp, &ep->amo.ready, super.ready) {
         status = uct_varuna_amo_post(iface, amo);
         if (status == UCS_OK) {
-            ucs_list_del(&amo->ready);
-            amo->is_ready = 0;
+            ucs_list_del(&amo->super.ready);
+            amo->super.is_ready = 0;
             continue;
         }
 
@@ -208,7 +204,7 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
         }
     }
 
-    if (ucs_unlikely(ep->amo.at_home != NULL)) {
+    if (ucs_unlikely(uct_varuna_ep_ext(ep)->at_home != NULL)) {
         uct_varuna_amo_check_home(iface, ep);
         waiting = 1;
     }
@@ -220,34 +216,27 @@ int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
     return waiting;
 }
 
-static void uct_varuna_amo_add_ready(uct_varuna_amo_t *amo)
+/* Whether it is the only one to be posted */
+static UCS_F_ALWAYS_INLINE int uct_varuna_amo_is_next(uct_varuna_amo_ext_t *amo)
 {
-    amo->is_ready = 1;
-    ucs_list_add_tail(&amo->ep->amo.ready, &amo->ready);
-}
+    uct_varuna_ep_t *ep = amo->super.ep;
 
-/* Whether it is the only one to be posted, in a mode that posts one by one */
-static UCS_F_ALWAYS_INLINE int uct_varuna_amo_is_next(uct_varuna_amo_t *amo)
-{
-    uct_varuna_ep_t *ep = amo->ep;
-
-    return ucs_list_is_empty(&ep->amo.ready) && (ep->amo.at_home == NULL) &&
-           (uct_varuna_ep_requester(ep)->amo->progress == uct_varuna_amo_progress);
+    return ucs_list_is_empty(&ep->amo.ready) && (uct_varuna_ep_ext(ep)->at_home == NULL);
 }
 
 /* Whether nothing at all is in the way of its next action on the lane */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_amo_is_clear(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_is_clear(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
-    return uct_varuna_amo_is_next(amo) && uct_varuna_amo_lane_is_home(amo->ep) &&
-           (uct_varuna_amo_lane_check(iface, amo->ep) == UCT_VARUNA_POST_OK) &&
-           (amo->not_before == 0) && !amo->fence;
+    return uct_varuna_amo_is_next(amo) && uct_varuna_amo_lane_is_home(amo->super.ep) &&
+           (uct_varuna_amo_lane_check(iface, amo->super.ep) == UCT_VARUNA_POST_OK) &&
+           (amo->not_before == 0) && !amo->super.fence;
 }
 
 /* Post the occupy with which a compare and swap begins. @return 0 if it was not posted:
  * uct_varuna_amo_set_ready() finds out why. */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_amo_quick_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_quick_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
     if (ucs_unlikely((amo->sm.state != UCT_VARUNA_AMO_OCCUPY) ||
                      !uct_varuna_amo_is_clear(iface, amo) ||
@@ -261,31 +250,31 @@ uct_varuna_amo_quick_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
 
 /* Post the confirm of an atomic that has just been decided, or return 0. */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_amo_quick_confirm(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_quick_confirm(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
     return ucs_likely(uct_varuna_amo_is_clear(iface, amo)) &&
            (uct_varuna_amo_pair_confirm(iface, amo) == UCS_OK);
 }
 
-static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
+static void uct_varuna_amo_set_ready(uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
     ucs_status_t status;
     int waiting;
 
     if (ucs_likely(uct_varuna_amo_is_next(amo))) {
         status = uct_varuna_amo_post(uct_varuna_ep_iface(ep), amo);
         if (ucs_likely(status == UCS_OK)) {
-            waiting = (ep->amo.at_home != NULL); /* Its request may get lost */
+            waiting = (uct_varuna_ep_ext(ep)->at_home != NULL); /* Its request may get lost */
         } else {
-            uct_varuna_amo_add_ready(amo);
+            uct_varuna_amo_add_ready(&amo->super);
             waiting = uct_varuna_amo_must_wait(amo, status);
         }
     } else {
-        if (!amo->is_ready) {
-            uct_varuna_amo_add_ready(amo);
+        if (!amo->super.is_ready) {
+            uct_varuna_amo_add_ready(&amo->super);
         }
-        waiting = uct_varuna_ep_requester(ep)->amo->progress(ep);
+        waiting = uct_varuna_amo_progress(ep);
     }
 
     if (waiting) {
@@ -295,107 +284,48 @@ static void uct_varuna_amo_set_ready(uct_varuna_amo_t *amo)
 
 /* --- Completion --- */
 
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_copy_word(void *dst, const void *src, size_t width)
+static UCS_F_ALWAYS_INLINE void uct_varuna_amo_tell_result(uct_varuna_amo_ext_t *amo)
 {
-    if (ucs_likely(width == sizeof(uint64_t))) {
-        memcpy(dst, src, sizeof(uint64_t));
-    } else {
-        memcpy(dst, src, width);
-    }
+    uct_varuna_amo_tell(&amo->super, UCS_OK, &amo->sm.result, amo->sm.width);
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_tell(uct_varuna_amo_t *amo, ucs_status_t status)
+uct_varuna_amo_finish(uct_varuna_amo_ext_t *amo, ucs_status_t status)
 {
-    uct_completion_t *comp = amo->user_comp;
-
-    amo->is_told = 1;
-    --amo->ep->amo.undecided;
-    if ((status == UCS_OK) && (amo->unpack != NULL)) {
-        amo->unpack(amo->unpack_arg, &amo->sm.result, amo->sm.width);
-    } else if ((status == UCS_OK) && (amo->result != NULL)) {
-        uct_varuna_amo_copy_word(amo->result, &amo->sm.result, amo->sm.width);
-    }
-
-    if (comp != NULL) {
-        uct_invoke_completion(comp, status);
-    }
-}
-
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_finish(uct_varuna_amo_t *amo, ucs_status_t status)
-{
-    uct_varuna_ep_t *ep       = amo->ep;
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    uct_varuna_ep_t *ep = amo->super.ep;
 
     uct_varuna_amo_give_slot(amo);
-    uct_varuna_amo_pass_fence(amo);
-    ucs_list_del(&amo->all);
-    if (amo->is_ready) {
-        ucs_list_del(&amo->ready);
-    }
-
-    if (ep->amo.at_home == amo) {
-        ep->amo.at_home = NULL;
+    if (uct_varuna_ep_ext(ep)->at_home == amo) {
+        uct_varuna_ep_ext(ep)->at_home = NULL;
     }
 
     --*uct_varuna_amo_word(amo);
-    --ep->hot.num_amos;
-    --uct_varuna_requester(iface)->outstanding;
     ep->amo.stats.helped    += amo->sm.helped;
     ep->amo.stats.retries   += amo->sm.retries;
     ep->amo.stats.recovered += !!(amo->sm.flags &
                                   UCT_VARUNA_AMO_FLAG_RECOVERED);
-    if (!amo->is_told) {
-        uct_varuna_amo_tell(amo, status);
-    }
-
-    ucs_mpool_put_inline(amo);
-    if (!ucs_queue_is_empty(&ep->amo.flushes)) {
-        uct_varuna_amo_finish_flushes(ep, status);
-    }
-    if (!ucs_list_is_empty(&ep->amo.ready)) {
-        uct_varuna_ep_add_work(ep); /* A slot, or the home NIC, is free */
-    }
-}
-
-void uct_varuna_amo_refused(uct_varuna_amo_t *amo, ucs_status_t status)
-{
-    uct_varuna_ep_t *ep = amo->ep;
-
-    ucs_diag("ep %p: the peer has not executed an atomic at 0x%lx: %s", ep,
-             amo->sm.addr, ucs_status_string(status));
-    if (amo->user_comp == NULL) {
-        uct_varuna_ep_raise_fatal(ep, status);
-        return; /* It is finished with all others */
-    }
-
-    if (!amo->is_told) {
-        uct_varuna_amo_tell(amo, status);
-    }
-    uct_varuna_amo_finish(amo, UCS_OK);
+    uct_varuna_amo_end(&amo->super, status, &amo->sm.result, amo->sm.width);
 }
 
 /* Rule 10: a client that has lost several races waits for a random time, so that others
  * can finish. An atomic that is decided, or is being recovered, does not wait: others
  * may wait for it. */
-static void uct_varuna_amo_back_off(uct_varuna_amo_t *amo)
+static void uct_varuna_amo_back_off(uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_ext_t *ext = uct_varuna_ep_ext(amo->super.ep);
     unsigned ns;
 
-    amo->races     = amo->sm.retries;
-    ep->amo.random = (ep->amo.random * 1103515245u) + 12345u;
-    ns             = uct_varuna_amo_sm_backoff(&amo->sm, ep->amo.random >> 8);
+    amo->races  = amo->sm.retries;
+    ext->random = (ext->random * 1103515245u) + 12345u;
+    ns          = uct_varuna_amo_sm_backoff(&amo->sm, ext->random >> 8);
     if (ns > 0) {
         amo->not_before = ucs_get_time() + ucs_time_from_usec(ns * 1e-3);
-        ++ep->amo.stats.backoffs;
+        ++amo->super.ep->amo.stats.backoffs;
     }
 }
 
 /* The state machine has a next action. */
-void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
+void uct_varuna_amo_advance(uct_varuna_amo_ext_t *amo)
 {
     if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
         uct_varuna_amo_finish(amo, UCS_OK);
@@ -407,25 +337,25 @@ void uct_varuna_amo_advance(uct_varuna_amo_t *amo)
     }
 
     uct_varuna_amo_set_ready(amo);
-    if ((amo->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) && !amo->is_told) {
-        uct_varuna_amo_tell(amo, UCS_OK);
+    if ((amo->sm.flags & UCT_VARUNA_AMO_FLAG_DECIDED) && !amo->super.is_told) {
+        uct_varuna_amo_tell_result(amo);
     }
 }
 
 /* Its occupy has succeeded. The confirm is on the lane before the user gets the result, so
  * later requests of the user find no UID of their own. */
-static UCS_F_ALWAYS_INLINE void uct_varuna_amo_won(uct_varuna_amo_t *amo)
+static UCS_F_ALWAYS_INLINE void uct_varuna_amo_won(uct_varuna_amo_ext_t *amo)
 {
     uct_varuna_amo_sm_won(&amo->sm);
-    if (ucs_unlikely(!uct_varuna_amo_quick_confirm(uct_varuna_ep_iface(amo->ep), amo))) {
+    if (ucs_unlikely(!uct_varuna_amo_quick_confirm(uct_varuna_ep_iface(amo->super.ep), amo))) {
         uct_varuna_amo_set_ready(amo);
     }
 
-    uct_varuna_amo_tell(amo, UCS_OK);
+    uct_varuna_amo_tell_result(amo);
 }
 
 /* Its action on the lane was executed, or was lost with the lane. */
-static UCS_F_ALWAYS_INLINE void uct_varuna_amo_step(uct_varuna_amo_t *amo)
+static UCS_F_ALWAYS_INLINE void uct_varuna_amo_step(uct_varuna_amo_ext_t *amo)
 {
     if (ucs_likely(!amo->lost)) {
         if (uct_varuna_amo_sm_has_won(&amo->sm, amo->value)) {
@@ -448,7 +378,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_amo_step(uct_varuna_amo_t *amo)
 
 void uct_varuna_amo_step_completion(uct_completion_t *comp)
 {
-    uct_varuna_amo_t *amo = ucs_container_of(comp, uct_varuna_amo_t, comp);
+    uct_varuna_amo_ext_t *amo = ucs_container_of(comp, uct_varuna_amo_ext_t, super.comp);
 
     if (ucs_unlikely(comp->status != UCS_OK)) {
         uct_varuna_amo_finish(amo, comp->status);
@@ -467,7 +397,7 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
 {
     uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
     uct_varuna_ep_t *ep   = req->ep;
-    uct_varuna_amo_t *amo = req->atomic.amo;
+    uct_varuna_amo_ext_t *amo;
 
     if (ucs_unlikely((ep == NULL) || (comp->status != UCS_OK) ||
                      (ep->hot.reqs.tail != req) ||
@@ -476,6 +406,7 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
         return;
     }
 
+    amo                = uct_varuna_amo_ext(req->atomic.amo);
     amo->value         = 0;
     uct_varuna_amo_copy_word(&amo->value, req->data, req->length);
     ep->lane.acked_psn = req->end_psn;
@@ -488,12 +419,13 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
 
 void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 {
-    uct_varuna_amo_t *amo = req->atomic.amo;
+    uct_varuna_amo_ext_t *amo;
 
-    if ((amo == NULL) || (req->ep == NULL)) {
+    if ((req->atomic.amo == NULL) || (req->ep == NULL)) {
         return;
     }
 
+    amo        = uct_varuna_amo_ext(req->atomic.amo);
     amo->lost  = !!(req->flags & UCT_VARUNA_REQ_FLAG_LOST);
     amo->value = 0;
     uct_varuna_amo_copy_word(&amo->value, req->data, req->length);
@@ -501,113 +433,49 @@ void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 
 /* --- Taking one --- */
 
-/* It waits in a list of ours for what it needs, so it is accepted even when other
- * requests cannot be posted. */
-static int uct_varuna_amo_can_take(uct_varuna_iface_t *iface,
-                                   uct_varuna_ep_t *ep)
-{
-    if (ep->hot.num_amos >= UCT_VARUNA_MAX_AMOS) {
-        return 0;
-    }
-
-    return (ep->hot.state == UCT_VARUNA_EP_ACTIVE) || uct_varuna_ep_takes(ep);
-}
-
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_init(uct_varuna_amo_t *amo, uct_varuna_ep_t *ep,
-                    const uct_varuna_amo_args_t *args)
+uct_varuna_amo_init_ext(uct_varuna_amo_ext_t *amo, const uct_varuna_amo_args_t *args)
 {
     const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
 
-    amo->ep         = ep;
-    amo->user_comp  = args->comp;
-    amo->result     = args->result;
-    amo->unpack     = args->unpack;
-    amo->unpack_arg = args->unpack_arg;
-    amo->key.token  = rkey->token;
     memcpy(amo->key.keys, rkey->keys, sizeof(amo->key.keys));
-    amo->sn         = ++ep->amo.sn;
-    amo->is_ready   = 0;
-    amo->is_told    = 0;
     amo->lost       = 0;
     amo->begun      = 0;
     amo->is_get     = uct_varuna_req_is_read(args->type);
     amo->races      = 0;
     amo->not_before = 0;
-    amo->number     = 0;
-}
-
-/* What must be in memory before it */
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_set_order(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                         uct_varuna_amo_t *amo)
-{
-    amo->fence = uct_varuna_ep_is_fenced(iface, ep);
-    if ((ep->amo.order.flush_beat != uct_varuna_requester(iface)->flush_beat) ||
-        amo->fence) {
-        ep->amo.order.flush_beat = uct_varuna_requester(iface)->flush_beat;
-        ep->amo.order.flushed    = ep->stats.posted;
-    }
-
-    amo->order = ep->amo.order.flushed;
-    if (amo->fence) {
-        ++ep->amo.fences;
-        ep->hot.fence_next = 0;
-        ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
-    }
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_start_sm(uct_varuna_amo_t *amo, const uct_varuna_amo_args_t *args,
-                        uint32_t num_slots)
+uct_varuna_amo_start_sm(uct_varuna_amo_ext_t *amo, const uct_varuna_amo_args_t *args)
 {
     if (amo->is_get) {
         uct_varuna_amo_sm_start_get(&amo->sm, args->width, args->remote_addr,
-                                    num_slots);
+                                    UCT_VARUNA_SLOTS_MAX);
     } else {
         uct_varuna_amo_sm_start(&amo->sm, args->op, args->width,
                                 args->remote_addr, args->compare, args->value,
-                                num_slots);
-        ++amo->ep->amo.stats.started;
+                                UCT_VARUNA_SLOTS_MAX);
+        ++amo->super.ep->amo.stats.started;
     }
-}
 
-/* It is unfinished from now on. */
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_enlist(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                      uct_varuna_amo_t *amo)
-{
-    ucs_list_add_tail(&ep->amo.all, &amo->all);
     ++*uct_varuna_amo_word(amo);
-    ++ep->hot.num_amos;
-    ep->hot.gate = 1;
-    ++ep->amo.undecided;
-    ++uct_varuna_requester(iface)->outstanding;
 }
 
-ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
-                                  const uct_varuna_amo_args_t *args,
-                                  uint32_t num_slots)
+ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, const uct_varuna_amo_args_t *args)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_amo_t *amo;
+    uct_varuna_amo_ext_t *amo;
+    uct_varuna_amo_t *base;
 
-    if (!uct_varuna_amo_can_take(iface, ep) || uct_varuna_ep_has_pending(ep)) {
-        if (ep->hot.silent > 0) {
-            uct_varuna_ep_signal(ep);
-        }
+    base = uct_varuna_amo_take(iface, ep, args);
+    if (ucs_unlikely(base == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
 
-    amo = ucs_mpool_get_inline(&uct_varuna_requester(iface)->amo_mp);
-    if (amo == NULL) {
-        return uct_varuna_ep_unavailable(ep);
-    }
-
-    uct_varuna_amo_init(amo, ep, args);
-    uct_varuna_amo_set_order(iface, ep, amo);
-    uct_varuna_amo_start_sm(amo, args, num_slots);
-    uct_varuna_amo_enlist(iface, ep, amo);
+    amo = uct_varuna_amo_ext(base);
+    uct_varuna_amo_init_ext(amo, args);
+    uct_varuna_amo_start_sm(amo, args);
     if (!uct_varuna_amo_quick_occupy(iface, amo)) {
         uct_varuna_amo_set_ready(amo);
     }
@@ -617,15 +485,8 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep,
 
 void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    uct_varuna_amo_t *amo;
-
     while (!ucs_list_is_empty(&ep->amo.all)) {
-        amo = ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all);
-        uct_varuna_amo_finish(amo, status);
+        uct_varuna_amo_finish(ucs_list_head(&ep->amo.all, uct_varuna_amo_ext_t, super.all),
+                              status);
     }
-}
-
-size_t uct_varuna_amo_size(void)
-{
-    return sizeof(uct_varuna_amo_t);
 }

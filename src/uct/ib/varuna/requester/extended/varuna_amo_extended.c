@@ -8,8 +8,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_amo_priv.h"
-#include "varuna_amo.h"
+#include "varuna_amo_ext.h"
 #include <uct/ib/varuna/core/varuna_parse.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 
@@ -29,7 +28,7 @@ static ucs_status_t
 uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
                           const uct_varuna_ctl_open_rep_t *rep)
 {
-    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(ep)->arena;
     ucs_status_t status;
 
     status = uct_varuna_amo_take_key(&tail, &arena->read);
@@ -53,7 +52,7 @@ uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
     arena->marks_addr = rep->marks_addr;
     arena->own_addr   = rep->own_addr;
     arena->num_slots  = rep->arena_slots;
-    uct_varuna_slots_init(&ep->amo.slots, rep->first_slot, rep->num_slots, tail,
+    uct_varuna_slots_init(&uct_varuna_ep_ext(ep)->slots, rep->first_slot, rep->num_slots, tail,
                           ucs_get_time());
     return UCS_OK;
 
@@ -77,7 +76,7 @@ uct_varuna_amo_extended_open(uct_varuna_ep_t *ep,
 
 static void uct_varuna_amo_extended_close(uct_varuna_ep_t *ep)
 {
-    uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(ep)->arena;
 
     if (arena->num_slots == 0) {
         return;
@@ -85,40 +84,48 @@ static void uct_varuna_amo_extended_close(uct_varuna_ep_t *ep)
 
     uct_rkey_release(&uct_varuna_component, &arena->read);
     uct_rkey_release(&uct_varuna_component, &arena->mark);
-    if (ep->amo.slots.num > 0) {
+    if (uct_varuna_ep_ext(ep)->slots.num > 0) {
         uct_rkey_release(&uct_varuna_component, &arena->write);
     }
 }
 
-static ucs_status_t
-uct_varuna_amo_extended_start(uct_varuna_ep_t *ep,
-                              const uct_varuna_amo_args_t *args)
-{
-    return uct_varuna_amo_start(ep, args, UCT_VARUNA_SLOTS_MAX);
-}
-
-/* The word may hold a UID: read it, and resolve that. Other modes write none. */
+/* A word may hold a UID: read it, and resolve that. Other modes write none. */
 static ucs_status_t
 uct_varuna_amo_extended_get(uct_varuna_ep_t *ep,
                             const uct_varuna_amo_args_t *args)
 {
     const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
 
-    return (rkey->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED) ?
-           uct_varuna_amo_start(ep, args, UCT_VARUNA_SLOTS_MAX) :
-           UCS_ERR_UNSUPPORTED;
+    return (((args->width == sizeof(uint64_t)) || (args->width == sizeof(uint32_t))) &&
+            ((args->remote_addr & (args->width - 1)) == 0) &&
+            (rkey->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED)) ?
+           uct_varuna_amo_start(ep, args) : UCS_ERR_UNSUPPORTED;
+}
+
+static void uct_varuna_amo_extended_init(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_ext(ep)->random   = (uint32_t)ucs_get_time();
+    uct_varuna_ep_ext(ep)->home.nic = UCT_VARUNA_HOME_NONE;
+}
+
+static int uct_varuna_amo_extended_is_away(uct_varuna_ep_t *ep)
+{
+    return ep->hot.far_nic != uct_varuna_ep_ext(ep)->home.nic;
 }
 
 const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
-    .start      = uct_varuna_amo_extended_start,
+    .start      = uct_varuna_amo_start,
     .get        = uct_varuna_amo_extended_get,
+    .init       = uct_varuna_amo_extended_init,
+    .listen     = uct_varuna_amo_home_listen,
     .open       = uct_varuna_amo_extended_open,
     .close      = uct_varuna_amo_extended_close,
     .learn_home = uct_varuna_amo_learn_home,
+    .is_away    = uct_varuna_amo_extended_is_away,
     .progress   = uct_varuna_amo_progress,
     .collect    = uct_varuna_amo_collect,
     .executed   = uct_varuna_amo_native_executed,
     .fail_all   = uct_varuna_amo_fail_all,
     .query      = uct_varuna_amo_query_all_ops,
-    .has_home   = 1
+    .size       = sizeof(uct_varuna_amo_ext_t)
 };

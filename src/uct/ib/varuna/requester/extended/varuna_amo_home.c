@@ -9,34 +9,29 @@
 #  include "config.h"
 #endif
 
-#include "varuna_amo.h"
-#include "varuna_amo_priv.h"
+#include "varuna_amo_ext.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/requester/varuna.inl>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
 #include <uct/ib/varuna/requester/varuna_lane.h>
 
 #include <ucs/debug/log.h>
 
-void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic,
-                               uint32_t epoch)
+void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic, uint32_t epoch)
 {
-    if (UCS_CIRCULAR_COMPARE32(epoch, >, ep->amo.home_epoch)) {
-        ep->amo.home_epoch = epoch;
-        ep->amo.home_nic   = nic;
-        uct_varuna_ep_note_home(ep);
-    }
+    uct_varuna_amo_home_learn(ep, &uct_varuna_ep_ext(ep)->home, nic, epoch);
 }
 
 static void uct_varuna_amo_send_home(uct_varuna_ep_t *ep)
 {
-    const uct_varuna_amo_t *amo     = ep->amo.at_home;
+    const uct_varuna_amo_ext_t *amo     = uct_varuna_ep_ext(ep)->at_home;
     const uct_varuna_amo_act_t *act = &amo->sm.act;
     uct_varuna_ctl_home_req_t req   = {0};
     unsigned link                   = uct_varuna_amo_retry_next(ep);
     unsigned nic;
 
-    req.seq       = ep->amo.seq;
+    req.seq       = uct_varuna_ep_ext(ep)->seq;
     req.addr      = amo->sm.addr;
     req.compare   = act->compare;
     req.swap      = act->swap;
@@ -62,17 +57,17 @@ static void uct_varuna_amo_send_home(uct_varuna_ep_t *ep)
 
 /* Rule 12: exactly once, because the peer keeps the answer to its number. */
 ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
-                                      uct_varuna_amo_t *amo)
+                                      uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
 
-    if (ep->amo.at_home != NULL) {
+    if (uct_varuna_ep_ext(ep)->at_home != NULL) {
         return UCS_ERR_BUSY; /* It is tried again when that one is answered */
     }
 
-    ep->amo.at_home = amo;
+    uct_varuna_ep_ext(ep)->at_home = amo;
     uct_varuna_amo_retry_start(ep);
-    ++ep->amo.seq;
+    ++uct_varuna_ep_ext(ep)->seq;
     ++ep->amo.stats.proxied;
     uct_varuna_amo_send_home(ep);
     return UCS_OK;
@@ -87,17 +82,17 @@ void uct_varuna_amo_check_home(uct_varuna_iface_t *iface,
     }
 }
 
-void uct_varuna_amo_handle_home_rep(uct_varuna_ep_t *ep,
-                                    const uct_varuna_ctl_home_rep_t *rep)
+static void uct_varuna_amo_handle_home_rep(uct_varuna_ep_t *ep,
+                                           const uct_varuna_ctl_home_rep_t *rep)
 {
-    uct_varuna_amo_t *amo = ep->amo.at_home;
+    uct_varuna_amo_ext_t *amo = uct_varuna_ep_ext(ep)->at_home;
 
     uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
-    if ((amo == NULL) || (rep->seq != ep->amo.seq)) {
+    if ((amo == NULL) || (rep->seq != uct_varuna_ep_ext(ep)->seq)) {
         return; /* A repeated answer */
     }
 
-    ep->amo.at_home = NULL;
+    uct_varuna_ep_ext(ep)->at_home = NULL;
     uct_varuna_retry_stop(&ep->amo.retry);
     if (rep->status != UCS_OK) {
         ucs_diag("ep %p: the peer's home NIC failed to execute an atomic at "
@@ -116,4 +111,23 @@ void uct_varuna_amo_handle_home_rep(uct_varuna_ep_t *ep,
     uct_varuna_amo_advance(amo);
     uct_varuna_amo_progress(ep);
     uct_varuna_ep_finish_done(ep);
+}
+
+static void uct_varuna_amo_home_answer(void *arg, unsigned link,
+                                       const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_amo_handle_home_rep(ep, body);
+    }
+}
+
+void uct_varuna_amo_home_listen(uct_varuna_requester_t *requester)
+{
+    static const uct_varuna_bus_reg_t row = {
+        UCT_VARUNA_CTL_HOME_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_amo_home_answer
+    };
+
+    uct_varuna_bus_register(&requester->super.ctl->bus, &row, 1, &requester->super);
 }

@@ -13,52 +13,52 @@
 #ifndef UCT_VARUNA_AMO_PAIR_INL_
 #define UCT_VARUNA_AMO_PAIR_INL_
 
-#include <uct/ib/varuna/core/varuna_amo_sm.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/requester/varuna_baseline.h>
-#include "varuna_amo_priv.h"
+#include "varuna_amo_ext.h"
 
 /* A baseline posts saved requests again, each as what it is: so it needs the parts. Only UCX
  * posts a fence. */
-static UCS_F_ALWAYS_INLINE int uct_varuna_amo_can_pair(const uct_varuna_amo_t *amo)
+static UCS_F_ALWAYS_INLINE int uct_varuna_amo_can_pair(const uct_varuna_amo_ext_t *amo)
 {
-    return (amo->ep->lane.kind == UCT_VARUNA_LANE_RC) && !amo->fence &&
-           (uct_varuna_ep_baseline(amo->ep) == NULL);
+    return (amo->super.ep->lane.kind == UCT_VARUNA_LANE_RC) && !amo->super.fence &&
+           (uct_varuna_ep_baseline(amo->super.ep) == NULL);
 }
 
 /* The saved request of a stage, for the two of them. It names the target, which it may
  * change (varuna_compare.c), and gives a value of @a length bytes. */
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
-uct_varuna_amo_pair_req(uct_varuna_amo_t *amo, uct_varuna_req_type_t type, size_t length)
+uct_varuna_amo_pair_req(uct_varuna_amo_ext_t *amo, uct_varuna_req_type_t type, size_t length)
 {
-    uct_varuna_req_t *req = amo->ep->hot.reqs.head;
+    uct_varuna_req_t *req = amo->super.ep->hot.reqs.head;
 
     if (ucs_unlikely(req == NULL)) {
-        req = uct_varuna_req_new(amo->ep);
+        req = uct_varuna_req_new(amo->super.ep);
         if (req == NULL) {
             return NULL;
         }
     }
 
-    uct_varuna_req_init(amo->ep, req, type, &amo->comp);
+    uct_varuna_req_init(amo->super.ep, req, type, &amo->super.comp);
     req->comp.func   = uct_varuna_amo_pair_completion;
     req->comp.count  = 1;
     req->comp.status = UCS_OK;
     req->remote_addr = amo->sm.addr;
     req->length      = length;
-    req->atomic.amo  = amo;
-    amo->comp.func   = uct_varuna_amo_step_completion;
-    amo->comp.count  = 1;
-    amo->comp.status = UCS_OK;
+    req->atomic.amo  = &amo->super;
+
+    amo->super.comp.func   = uct_varuna_amo_step_completion;
+    amo->super.comp.count  = 1;
+    amo->super.comp.status = UCS_OK;
     return req;
 }
 
 /* Both are posted */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_pair_push(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
+uct_varuna_amo_pair_push(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo,
                          uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    uct_varuna_ep_t *ep = amo->ep;
+    uct_varuna_ep_t *ep = amo->super.ep;
 
     uct_varuna_lane_advance_psn(&ep->lane, 1);
     uct_varuna_req_posted(ep, req, type, &req->comp);
@@ -67,10 +67,10 @@ uct_varuna_amo_pair_push(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo,
 
 /* The compare and swap of the target */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_amo_pair_target(const uct_varuna_amo_t *amo, uct_varuna_mlx5_cas_t *cas)
+uct_varuna_amo_pair_target(const uct_varuna_amo_ext_t *amo, uct_varuna_mlx5_cas_t *cas)
 {
     cas->remote_addr = amo->sm.addr;
-    cas->rkey        = amo->key.keys[amo->ep->hot.far_nic];
+    cas->rkey        = amo->key.keys[amo->super.ep->hot.far_nic];
     cas->compare     = amo->sm.act.compare;
     cas->swap        = amo->sm.act.swap;
     cas->width       = amo->sm.width;
@@ -79,10 +79,10 @@ uct_varuna_amo_pair_target(const uct_varuna_amo_t *amo, uct_varuna_mlx5_cas_t *c
 
 /** Post ACT_OCCUPY. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_amo_pair_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_pair_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep                = amo->ep;
-    const uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    uct_varuna_ep_t *ep                = amo->super.ep;
+    const uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(ep)->arena;
     uct_varuna_mlx5_cas_t cas;
     uct_varuna_slot_t body;
     uct_varuna_req_t *req;
@@ -113,10 +113,10 @@ uct_varuna_amo_pair_occupy(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
 
 /** Post ACT_CONFIRM. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_amo_pair_confirm(uct_varuna_iface_t *iface, uct_varuna_amo_t *amo)
+uct_varuna_amo_pair_confirm(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
 {
-    uct_varuna_ep_t *ep                = amo->ep;
-    const uct_varuna_ep_arena_t *arena = &ep->amo.arena;
+    uct_varuna_ep_t *ep                = amo->super.ep;
+    const uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(ep)->arena;
     const uct_varuna_amo_act_t *act    = &amo->sm.act;
     uct_varuna_mlx5_cas_t target, mark;
     uct_varuna_req_t *req;

@@ -1,0 +1,39 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * The table of modes of atomics. See varuna_modes.h.
+ */
+#ifdef HAVE_CONFIG_H
+#  include "config.h"
+#endif
+
+#include "varuna_modes.h"
+#include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
+#include <uct/ib/varuna/responder/amo/varuna_home_name.h>
+#include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
+#include <uct/ib/varuna/requester/extended/varuna_amo_ext.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
+
+static const uct_varuna_mode_t uct_varuna_mode_table[] = {
+    [UCT_VARUNA_ATOMIC_NATIVE]   = {&uct_varuna_amo_native_ops, NULL},
+    [UCT_VARUNA_ATOMIC_CPU]      = {&uct_varuna_amo_cpu_ops, &uct_varuna_cpu_ops},
+    [UCT_VARUNA_ATOMIC_REREAD]   = {&uct_varuna_amo_reread_ops, NULL},
+    [UCT_VARUNA_ATOMIC_EXTENDED] = {&uct_varuna_amo_extended_ops, &uct_varuna_home_ops}
+};
+
+const uct_varuna_mode_t *uct_varuna_mode(const uct_varuna_md_t *md)
+{
+    return &uct_varuna_mode_table[md->atomic_mode];
+}
+
+void uct_varuna_modes_forked(void)
+{
+    unsigned mode;
+
+    uct_varuna_home_name_forked();
+    for (mode = 0; mode < UCT_VARUNA_ATOMIC_LAST; ++mode) {
+        if (uct_varuna_mode_table[mode].responder != NULL) {
+            uct_varuna_mode_table[mode].responder->forked();
+        }
+    }
+}
