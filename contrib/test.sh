@@ -108,6 +108,9 @@ select_suites() {
             if [ -z "${RC_VARUNA_LONG:-}" ] &&
                grep -qx "$(suite_name "$path")" "$top/test/long_suites"; then
                 say "$(suite_name "$path") is skipped: RC_VARUNA_LONG=1 runs it"
+            elif grep -qsI '^needs=extended' "$path" &&
+                 grep -qs '^S."HAVE_EXTENDED".="0"' "$build_dir/config.status"; then
+                say "$(suite_name "$path") is left out: it needs mode extended, which is not built"
             else
                 echo "$path"
             fi

@@ -6,6 +6,7 @@
 # Times depend on the machine, so the tests check only counts.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+needs=extended # of most
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 export RCV_BUILD RCV_PREFIX

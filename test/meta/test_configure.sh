@@ -212,6 +212,14 @@ test_source_tree_configured_alike() {
     check grep -q '^#define RC_VARUNA_BUILD_ID_UCT_IB "' build/ucx-config/config.h
 }
 
+# test_atomics has the plugin without these modes
+test_without_extended_atomics() {
+    check configure --no-create --with-ucx-src="$ucx_src" --disable-extended >log
+    check grep -q '^S."HAVE_EXTENDED".="0"' build/config.status
+    check grep -q '^S."HAVE_EXTENDED_TRUE".="#"' build/config.status
+    check grep -q '^S."HAVE_EXTENDED".="1"' "$RCV_BUILD/config.status"
+}
+
 test_source_tree_unconfigured_and_read_only() {
     mirror_tree
     chmod a-w tree

@@ -9,6 +9,7 @@
 # operations at a time show it, it is run again if none of them has met another.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
+needs=extended # of most
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_env.sh"
 
 export UCX_RC_VARUNA_RETURN_DELAY=inf

@@ -74,8 +74,64 @@ test_proxy_64() {
     quiet proxy 8
 }
 
+# without_extended: $run starts programs with the plugin as configure --disable-extended builds
+# it. Only two of its objects ask for that; it has none of the modes' rooms, so it is linked
+# only if nothing else knows of them
+without_extended() {
+    local objects=$RCV_BUILD/src/uct/ib/varuna file cflags libs
+    # variable NAME: prints it, as this build has it
+    variable() {
+        sed -n "s|^$1 = ||p" "$objects/Makefile" | sed "s|\$(top_builddir)|$RCV_BUILD|g"
+    }
+    cflags="$(variable BASE_CPPFLAGS) $(variable UCX_CPPFLAGS) $(variable BASE_CFLAGS)"
+    libs="$(variable UCX_LDFLAGS) $(variable UCX_LIBS)"
+    (cd "$top/src/uct/ib/varuna" && find . -name '*.c' ! -path '*/extended/*' \
+        ! -name varuna_modes.c ! -name varuna_amo_mode.c ! -name varuna_baseline.c) |
+        sed -E 's|(.*)/(.*)\.c$|\1 \2|' | while read -r folder file; do
+        find "$objects/$folder/.libs" -name "libvaruna_objs_la-$file.o" -o \
+            -name "libuct_varuna_la-$file.o"
+    done >objects.list
+    for file in core/varuna_amo_mode iface/varuna_modes; do
+        gcc -O1 -fPIC -DHAVE_CONFIG_H -DUCT_VARUNA_HAVE_EXTENDED=0 $cflags -I"$RCV_BUILD" \
+            -I"$top/src" -c -o "$(basename $file).o" "$top/src/uct/ib/varuna/$file.c" ||
+            fail "$file does not compile"
+    done
+    gcc -shared -o reduced.so ./*.o @objects.list $libs -lmlx5 -libverbs -ldl -lpthread \
+        -Wl,-z,nodelete,-z,defs,-Bsymbolic >link.log 2>&1 ||
+        fail "it is not linked: $(tail -n 3 link.log)"
+    ! nm reduced.so | grep -E 'uct_varuna_(uid|slots|arena|amo_sm|home_move)' ||
+        fail "it has parts of the mode"
+    printf '#!/bin/sh\nexec "%s" -l "%s" "$@"\n' "$run" "$PWD/reduced.so" >reduced_run
+    chmod +x reduced_run
+    run=$PWD/reduced_run
+}
+
 test_proxy_32() {
+    without_extended
     quiet proxy 4
+}
+
+# refused WORDS COMMAND...: fails unless COMMAND fails and says why
+refused() {
+    local words=$1 status=0
+    shift
+    timeout 300 "$emu" exec -n "$fabric" 1 -- "$@" >refused.out 2>&1 </dev/null || status=$?
+    [ $status != 0 ] || fail "$* works"
+    grep -q "$words" refused.out || fail "$*: $(tail -n 3 refused.out)"
+}
+
+# Neither a mode that is not built, nor a peer that uses it, is taken for another one
+test_mode_that_is_not_built() {
+    start extended 1
+    without_extended
+    refused 'ATOMIC_MODE=extended is not in this rc_varuna.*: use proxy or native' \
+        "$run" "$app" server
+    UCX_RC_VARUNA_ATOMIC_MODE=proxy \
+        refused "atomics of mode 'extended'.*: set UCX_RC_VARUNA_ATOMIC_MODE=proxy on both" \
+        "$run" "$app" client "$address" 1 8 10 1 fadd
+    exec 9>&-
+    wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
+    stop_fabric
 }
 
 # The result of a compare-and-swap is lost with the link, after its execution

@@ -13,7 +13,8 @@ app=$apps/ft_ucp_amo
 export UCX_TLS=rc_varuna
 
 # rc_varuna's mode and UCP's
-pairs=('extended device' 'extended guess' 'proxy cpu' 'proxy guess')
+pairs=('proxy cpu' 'proxy guess')
+! has_extended || pairs+=('extended device' 'extended guess')
 
 declare -A domains=([extended]=device [proxy]=cpu)
 

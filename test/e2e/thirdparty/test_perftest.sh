@@ -18,7 +18,8 @@ cuts=0
 # Selectors for the packets to count, or all
 of_data=
 
-export UCX_TLS=rc_varuna UCX_RC_VARUNA_ATOMIC_MODE=extended
+export UCX_TLS=rc_varuna
+! has_extended || export UCX_RC_VARUNA_ATOMIC_MODE=extended
 # For the second cut, traffic must stay on link 1
 export UCX_RC_VARUNA_RETURN_DELAY=inf
 

@@ -6,10 +6,10 @@
 #include "varuna_amo_mode.h"
 
 const uct_varuna_atomic_mode_info_t uct_varuna_atomic_modes[] = {
-    [UCT_VARUNA_ATOMIC_NATIVE]   = {.by_cpu = 0},
-    [UCT_VARUNA_ATOMIC_CPU]      = {.by_cpu = 1},
-    [UCT_VARUNA_ATOMIC_REREAD]   = {.by_cpu = 0},
-    [UCT_VARUNA_ATOMIC_EXTENDED] = {.by_home = 1}
+    [UCT_VARUNA_ATOMIC_NATIVE]   = {.is_built = 1},
+    [UCT_VARUNA_ATOMIC_CPU]      = {.is_built = 1, .by_cpu = 1},
+    [UCT_VARUNA_ATOMIC_REREAD]   = {.is_built = UCT_VARUNA_HAVE_EXTENDED},
+    [UCT_VARUNA_ATOMIC_EXTENDED] = {.is_built = UCT_VARUNA_HAVE_EXTENDED, .by_home = 1}
 };
 
 const char *uct_varuna_atomic_mode_names[] = {

@@ -15,6 +15,7 @@ typedef struct uct_varuna_atomic_mode_info {
     uint8_t                    by_home;   /* One NIC of the target executes them: it needs
                                              DC and host memory, and no NIC that was away
                                              is used again */
+    uint8_t                    is_built;  /* 0: by configure's choice */
 } uct_varuna_atomic_mode_info_t;
 
 /* By uct_varuna_atomic_mode_t */

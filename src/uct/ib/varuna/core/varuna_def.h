@@ -74,6 +74,11 @@ typedef enum {
 /* DC initiators of a lane. UCX 1.13 counts those of all paths of a port in 8 bits. */
 #define UCT_VARUNA_MAX_NUM_DCI       64
 
+/* configure --disable-extended: 0, without the modes extended and reread of atomics */
+#ifndef UCT_VARUNA_HAVE_EXTENDED
+#  define UCT_VARUNA_HAVE_EXTENDED   1
+#endif
+
 /* How atomics are carried out (docs/ATOMICS.md). One mode for a responder: it
  * is part of packed keys and of OPEN_REP. */
 typedef enum {

@@ -480,6 +480,13 @@ static void uct_varuna_md_init_mems(uct_varuna_md_t *md)
 
 static ucs_status_t uct_varuna_md_check_atomics(const uct_varuna_md_config_t *config)
 {
+    if (!uct_varuna_atomic_modes[config->atomic_mode].is_built) {
+        ucs_error("UCX_RC_VARUNA_ATOMIC_MODE=%s is not in this rc_varuna, which was built with "
+                  "configure --disable-extended: use proxy or native",
+                  uct_varuna_atomic_mode_names[config->atomic_mode]);
+        return UCS_ERR_UNSUPPORTED;
+    }
+
     /* A GET of a word is resolved there by the CPU, which writes the result */
     if (config->dmabuf && uct_varuna_atomic_modes[config->atomic_mode].by_home) {
         ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "

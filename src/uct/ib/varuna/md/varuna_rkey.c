@@ -10,6 +10,7 @@
 
 #include "varuna_rkey.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <ucs/debug/log.h>
@@ -46,6 +47,19 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
     return packed + 1;
 }
 
+/* Those of the log in OPEN_REP, too: so no endpoint is opened to such a peer. */
+static ucs_status_t uct_varuna_rkey_check_mode(unsigned mode)
+{
+    if (uct_varuna_atomic_modes[mode].is_built) {
+        return UCS_OK;
+    }
+
+    ucs_error("the peer's memory is for atomics of mode '%s', without which this rc_varuna "
+              "was built (configure --disable-extended): set UCX_RC_VARUNA_ATOMIC_MODE=proxy "
+              "on both, or build it with the mode", uct_varuna_atomic_mode_names[mode]);
+    return UCS_ERR_UNSUPPORTED;
+}
+
 static ucs_status_t
 uct_varuna_rkey_check_header(const uct_varuna_packed_rkey_t *packed)
 {
@@ -74,7 +88,7 @@ uct_varuna_rkey_check_header(const uct_varuna_packed_rkey_t *packed)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    return UCS_OK;
+    return uct_varuna_rkey_check_mode(packed->atomic_mode);
 }
 
 ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,

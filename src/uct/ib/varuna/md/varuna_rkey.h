@@ -50,7 +50,8 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
  * @param [out] rkey_p   Unpacked key, to be released by
  *                       uct_varuna_rkey_release().
  *
- * @return UCS_ERR_INVALID_PARAM if it is none of ours, which is logged.
+ * @return UCS_ERR_INVALID_PARAM if it is none of ours, UCS_ERR_UNSUPPORTED if its mode of
+ *         atomics is not built; both are logged.
  */
 ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
                                     uct_varuna_rkey_t **rkey_p);

@@ -17,7 +17,9 @@ extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
+#if UCT_VARUNA_HAVE_EXTENDED
 #include <uct/ib/varuna/responder/extended/varuna_home.h>
+#endif
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
 #include <uct/base/uct_worker.h>
 }
@@ -143,7 +145,10 @@ void fake_host::start_heartbeat()
 void fake_host::start_responder()
 {
     static const uct_varuna_served_ops_t *const modes[UCT_VARUNA_ATOMIC_LAST] = {
-        NULL, &uct_varuna_cpu_ops, NULL, &uct_varuna_home_ops
+        NULL, &uct_varuna_cpu_ops, NULL,
+#if UCT_VARUNA_HAVE_EXTENDED
+        &uct_varuna_home_ops
+#endif
     };
 
     ASSERT_EQ(UCS_OK, uct_varuna_responder_create(iface(), ctl(),

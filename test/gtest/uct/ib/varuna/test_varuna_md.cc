@@ -615,6 +615,7 @@ UCS_TEST_F(test_varuna_md, dmabufs_are_not_supported) {
     EXPECT_EQ(0u, m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 }
 
+#if UCT_VARUNA_HAVE_EXTENDED
 UCS_TEST_F(test_varuna_md, dmabufs_or_extended_atomics) {
     m_dmabuf      = true;
     m_atomic_mode = UCT_VARUNA_ATOMIC_EXTENDED;
@@ -622,6 +623,7 @@ UCS_TEST_F(test_varuna_md, dmabufs_or_extended_atomics) {
     open_fails({"all"}, UCS_ERR_INVALID_PARAM,
                "UCX_RC_VARUNA_DMABUF=y cannot be combined with");
 }
+#endif
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 14)
 UCS_TEST_F(test_varuna_md, dmabuf_is_registered_on_all_nics) {
