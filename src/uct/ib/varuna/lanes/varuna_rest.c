@@ -10,26 +10,48 @@
 #include "varuna_rest.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
+#include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 
+/* Seconds. A NIC that has not raised the event LAST_WQE_REACHED after that never does */
+#define UCT_VARUNA_REST_LAST_WQE     10
+
 typedef struct uct_varuna_rest {
-    ucs_list_link_t            list;   /* In iface->rest.eps, oldest first */
+    ucs_list_link_t            list;      /* In iface->rest.eps, oldest first */
     uct_ep_h                   inner;
     uct_varuna_lane_kind_t     kind;
+    uint8_t                    is_early;  /* It is to end now */
     ucs_time_t                 since;
+    uct_varuna_rest_release_t  release;   /* It is in RESET; NULL: it is drained */
+    void                       *arg;
 } uct_varuna_rest_t;
 
 static void uct_varuna_rest_end(uct_varuna_iface_t *iface, uct_varuna_rest_t *rest)
 {
     ucs_list_del(&rest->list);
     --iface->rest.num;
+    if (rest->release != NULL) {
+        /* Its accounts are settled now, so UCX must not know it when errors of what was settled
+         * are polled */
+        rest->release(rest->arg, rest->inner);
+        uct_varuna_tl_end_reset(rest->inner, rest->kind);
+        uct_varuna_tl_stop(rest->inner, rest->kind);
+    }
+
     uct_varuna_lane_ep_destroy(iface, rest->inner, rest->kind);
     ucs_free(rest);
 }
 
+/* One in RESET ends by polling, which is for progress alone: who needs a queue pair may be in
+ * the middle of something */
 static void uct_varuna_rest_end_early(uct_varuna_iface_t *iface, uct_varuna_rest_t *rest)
 {
+    if (rest->release != NULL) {
+        rest->is_early = 1;
+        return;
+    }
+
     ++iface->rest.num_early;
     uct_varuna_rest_end(iface, rest);
 }
@@ -38,6 +60,34 @@ static uct_varuna_rest_t *uct_varuna_rest_oldest(uct_varuna_iface_t *iface)
 {
     return ucs_list_is_empty(&iface->rest.eps) ? NULL :
            ucs_list_head(&iface->rest.eps, uct_varuna_rest_t, list);
+}
+
+/* Of those that are not to end anyway */
+static void uct_varuna_rest_end_oldest(uct_varuna_iface_t *iface)
+{
+    uct_varuna_rest_t *rest;
+
+    ucs_list_for_each(rest, &iface->rest.eps, list) {
+        if (!rest->is_early) {
+            uct_varuna_rest_end_early(iface, rest);
+            return;
+        }
+    }
+}
+
+static void uct_varuna_rest_add(uct_varuna_iface_t *iface, uct_varuna_rest_t *rest,
+                                uct_ep_h inner, uct_varuna_lane_kind_t kind)
+{
+    if (iface->rest.num >= UCT_VARUNA_REST_MAX) {
+        uct_varuna_rest_end_oldest(iface);
+    }
+
+    rest->inner    = inner;
+    rest->kind     = kind;
+    rest->is_early = 0;
+    rest->since    = ucs_get_time();
+    ucs_list_add_tail(&iface->rest.eps, &rest->list);
+    ++iface->rest.num;
 }
 
 void uct_varuna_rest_begin(uct_varuna_iface_t *iface, uct_ep_h inner,
@@ -59,23 +109,91 @@ void uct_varuna_rest_begin(uct_varuna_iface_t *iface, uct_ep_h inner,
         return;
     }
 
-    if (iface->rest.num == UCT_VARUNA_REST_MAX) {
-        uct_varuna_rest_end_early(iface, uct_varuna_rest_oldest(iface));
+    rest->release = NULL;
+    uct_varuna_rest_add(iface, rest, inner, kind);
+}
+
+void uct_varuna_rest_begin_reset(uct_varuna_iface_t *iface, uct_ep_h inner,
+                                 uct_varuna_lane_kind_t kind,
+                                 uct_varuna_rest_release_t release, void *arg)
+{
+    uct_varuna_rest_t *rest = ucs_malloc(sizeof(*rest), "varuna_rest");
+
+    ucs_assert_always(rest != NULL);
+    rest->release = release;
+    rest->arg     = arg;
+    uct_varuna_rest_add(iface, rest, inner, kind);
+}
+
+/* Whether UCX can destroy one that is in RESET */
+static int uct_varuna_rest_has_last_wqe(const uct_varuna_rest_t *rest, ucs_time_t deadline)
+{
+    return uct_varuna_tl_wait_last_wqe(rest->inner, rest->kind, deadline) == UCS_OK;
+}
+
+static uct_varuna_rest_t *
+uct_varuna_rest_first_of(const uct_varuna_iface_t *iface, const void *arg)
+{
+    uct_varuna_rest_t *rest;
+
+    ucs_list_for_each(rest, &iface->rest.eps, list) {
+        if ((rest->release != NULL) && (rest->arg == arg)) {
+            return rest;
+        }
     }
 
-    rest->inner = inner;
-    rest->kind  = kind;
-    rest->since = ucs_get_time();
-    ucs_list_add_tail(&iface->rest.eps, &rest->list);
-    ++iface->rest.num;
+    return NULL;
+}
+
+void uct_varuna_rest_end_resets(uct_varuna_iface_t *iface, const void *arg,
+                                ucs_time_t deadline)
+{
+    uct_varuna_rest_t *rest;
+
+    while ((rest = uct_varuna_rest_first_of(iface, arg)) != NULL) {
+        (void)uct_varuna_rest_has_last_wqe(rest, deadline);
+        uct_varuna_rest_end(iface, rest);
+    }
+}
+
+static int uct_varuna_rest_is_over(const uct_varuna_iface_t *iface,
+                                   const uct_varuna_rest_t *rest, ucs_time_t now)
+{
+    return (rest->since + iface->config.packet_lifetime) < now;
+}
+
+static int uct_varuna_rest_is_due(const uct_varuna_iface_t *iface,
+                                  const uct_varuna_rest_t *rest, ucs_time_t now)
+{
+    if (!rest->is_early && !uct_varuna_rest_is_over(iface, rest, now)) {
+        return 0;
+    }
+
+    return (rest->release == NULL) || uct_varuna_rest_has_last_wqe(rest, 0) ||
+           ((rest->since + ucs_time_from_sec(UCT_VARUNA_REST_LAST_WQE)) < now);
+}
+
+static uct_varuna_rest_t *
+uct_varuna_rest_first_due(const uct_varuna_iface_t *iface, ucs_time_t now)
+{
+    uct_varuna_rest_t *rest;
+
+    ucs_list_for_each(rest, &iface->rest.eps, list) {
+        if (uct_varuna_rest_is_due(iface, rest, now)) {
+            return rest;
+        }
+    }
+
+    return NULL;
 }
 
 void uct_varuna_rest_progress(uct_varuna_iface_t *iface, ucs_time_t now)
 {
     uct_varuna_rest_t *rest;
 
-    while (((rest = uct_varuna_rest_oldest(iface)) != NULL) &&
-           ((rest->since + iface->config.packet_lifetime) < now)) {
+    /* From the start each time: what is polled may let others rest, and end some */
+    while ((rest = uct_varuna_rest_first_due(iface, now)) != NULL) {
+        iface->rest.num_early += !uct_varuna_rest_is_over(iface, rest, now);
         uct_varuna_rest_end(iface, rest);
     }
 }
@@ -100,7 +218,7 @@ void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic)
     uct_varuna_rest_t *rest;
 
     ucs_list_for_each(rest, &iface->rest.eps, list) {
-        if (uct_varuna_rest_is_on(iface, rest, nic)) {
+        if (!rest->is_early && uct_varuna_rest_is_on(iface, rest, nic)) {
             ucs_debug("rc_varuna: %s is short of queue pairs: one does not rest any longer",
                       iface->md->nics[nic].dev_name);
             uct_varuna_rest_end_early(iface, rest);

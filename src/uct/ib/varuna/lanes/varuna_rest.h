@@ -25,10 +25,29 @@
 void uct_varuna_rest_begin(uct_varuna_iface_t *iface, uct_ep_h inner,
                            uct_varuna_lane_kind_t kind);
 
+/** What an owner does before UCX destroys an inner endpoint that has rested. */
+typedef void (*uct_varuna_rest_release_t)(void *arg, uct_ep_h inner);
+
+/**
+ * The same for a queue pair in RESET, which need not be drained. It is destroyed by progress,
+ * when UCX can do that: UCX waits for an event LAST_WQE_REACHED then, and does not expect two, so
+ * that of the first time must have come. It may be late, or never come.
+ *
+ * @param [in] arg  The owner, see uct_varuna_rest_end_resets().
+ */
+void uct_varuna_rest_begin_reset(uct_varuna_iface_t *iface, uct_ep_h inner,
+                                 uct_varuna_lane_kind_t kind,
+                                 uct_varuna_rest_release_t release, void *arg);
+
+/** Destroy all of an owner that are in RESET. Wait until @a deadline for the event. */
+void uct_varuna_rest_end_resets(uct_varuna_iface_t *iface, const void *arg,
+                                ucs_time_t deadline);
+
 /** Destroy those that have rested for long enough. */
 void uct_varuna_rest_progress(uct_varuna_iface_t *iface, ucs_time_t now);
 
-/** A NIC is short of queue pairs: destroy the oldest one that rests on it, if any. */
+/** A NIC is short of queue pairs: destroy the oldest one that rests on it, if any. One in RESET
+ *  is destroyed by the next progress: the NIC is not asked again before that. */
 void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic);
 
 /** The interface is being closed: destroy all, also those that come from now on. */

@@ -164,7 +164,6 @@ typedef struct uct_varuna_old_ep {
     ucs_list_link_t            list;
     uct_ep_h                   inner;
     uint8_t                    is_reset;   /* Its QP is in RESET */
-    ucs_time_t                 since;      /* It is not wanted since then */
 } uct_varuna_old_ep_t;
 
 /* RC endpoints that are not connected yet, by link, and those that are no longer

@@ -21,10 +21,7 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 
-/* Seconds. A NIC that has not raised the event LAST_WQE_REACHED after that never does */
-#define UCT_VARUNA_SPARE_LAST_WQE    10
-
-/* Seconds for which the end of the interface waits for it */
+/* Seconds for which the end of the interface waits for LAST_WQE_REACHED */
 #define UCT_VARUNA_SPARE_LINGER      0.1
 
 /* One more than is wanted: the main thread makes one where none is wanted */
@@ -118,21 +115,10 @@ ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp)
     return UCS_OK;
 }
 
-/* UCX waits for one event LAST_WQE_REACHED before it destroys a queue pair, and does not
- * expect two. One that was reset is moved to ERR once more for that, so the event of the
- * first time must have come. It may be late. */
-static int uct_varuna_spare_is_last_wqe(const uct_varuna_responder_t *resp, uct_ep_h ep,
-                                        ucs_time_t deadline)
+/* Main thread, lock not held. Nobody asks whose messages of the endpoint are any more. */
+static void uct_varuna_spare_forget(void *arg, uct_ep_h ep)
 {
-    return uct_varuna_tl_wait_last_wqe(ep, uct_varuna_lane_kind_of(resp->iface, ep),
-                                       deadline) == UCS_OK;
-}
-
-/* Main thread, lock not held. */
-static void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
-                                        int is_reset)
-{
-    uct_varuna_lane_kind_t kind = uct_varuna_lane_kind_of(resp->iface, ep);
+    uct_varuna_responder_t *resp = arg;
     khiter_t iter;
 
     uct_varuna_ctl_lock(resp->ctl);
@@ -141,50 +127,31 @@ static void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h e
         kh_del(uct_varuna_rc_eps, &resp->targets.rc_eps, iter);
     }
     uct_varuna_ctl_unlock(resp->ctl);
+}
+
+/* Main thread, lock not held. */
+static void uct_varuna_spare_destroy_ep(uct_varuna_responder_t *resp, uct_ep_h ep,
+                                        int is_reset)
+{
+    uct_varuna_lane_kind_t kind = uct_varuna_lane_kind_of(resp->iface, ep);
 
     if (is_reset) {
-        /* It has rested in RESET. Its accounts are settled now, so UCX must not know it when
-         * errors of what was settled are polled */
-        uct_varuna_tl_end_reset(ep, kind);
-        uct_varuna_tl_stop(ep, kind);
-        uct_varuna_lane_ep_destroy(resp->iface, ep, kind);
+        uct_varuna_rest_begin_reset(resp->iface, ep, kind, uct_varuna_spare_forget, resp);
         return;
     }
 
     /* Its last completions come first: UCX does not expect any of a QP that it does
      * not know */
+    uct_varuna_spare_forget(resp, ep);
     uct_varuna_tl_stop(ep, kind);
     uct_varuna_grave_bury(resp->iface, ep, kind, NULL, NULL);
 }
 
-/* Whether the main thread may destroy it now: if it is in RESET, it has rested here
- * (varuna_rest.h), unless there are too many, and UCX can destroy it. Lock held. */
-static int uct_varuna_spare_is_due(uct_varuna_responder_t *resp,
-                                   const uct_varuna_old_ep_t *old, ucs_time_t now,
-                                   unsigned num_old)
-{
-    int has_rested = (now - old->since) >= resp->iface->config.packet_lifetime;
-
-    if (!old->is_reset) {
-        return 1;
-    } else if (!has_rested && (num_old <= UCT_VARUNA_REST_MAX)) {
-        return 0;
-    } else if (!uct_varuna_spare_is_last_wqe(resp, old->inner, 0) &&
-               ((now - old->since) <= ucs_time_from_sec(UCT_VARUNA_SPARE_LAST_WQE))) {
-        return 0;
-    }
-
-    resp->iface->rest.num_early += !has_rested;
-    return 1;
-}
-
-/* Destroy what the async context has dropped. */
+/* Destroy what the async context has dropped, or let it rest. */
 static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
 {
-    ucs_time_t now = ucs_get_time();
-    uct_varuna_old_ep_t *old, *tmp;
+    uct_varuna_old_ep_t *old;
     ucs_list_link_t list;
-    unsigned num_old;
 
     if (is_last) {
         uct_varuna_ctl_lock(resp->ctl);
@@ -193,26 +160,23 @@ static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
     }
 
     ucs_list_head_init(&list);
-    num_old = ucs_list_length(&resp->spares.old);
-    ucs_list_for_each_safe(old, tmp, &resp->spares.old, list) {
-        if (is_last || uct_varuna_spare_is_due(resp, old, now, num_old)) {
-            ucs_list_del(&old->list);
-            ucs_list_add_tail(&list, &old->list);
-            --num_old;
-        }
-    }
+    ucs_list_splice_tail(&list, &resp->spares.old);
+    ucs_list_head_init(&resp->spares.old);
     uct_varuna_ctl_unlock(resp->ctl);
 
     while (!ucs_list_is_empty(&list)) {
         old = ucs_list_extract_head(&list, uct_varuna_old_ep_t, list);
-        if (is_last && old->is_reset && (resp->no_last_wqe == 0)) {
-            uct_varuna_spare_is_last_wqe(
-                    resp, old->inner,
-                    now + ucs_time_from_sec(UCT_VARUNA_SPARE_LINGER));
-        }
         uct_varuna_spare_destroy_ep(resp, old->inner, old->is_reset);
         ucs_free(old);
     }
+}
+
+/* What rests is destroyed while we know whose it is. */
+static void uct_varuna_spares_end_rest(uct_varuna_responder_t *resp)
+{
+    double linger = (resp->no_last_wqe == 0) ? UCT_VARUNA_SPARE_LINGER : 0;
+
+    uct_varuna_rest_end_resets(resp->iface, resp, ucs_get_time() + ucs_time_from_sec(linger));
 }
 
 void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
@@ -222,6 +186,7 @@ void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
 
     spares->is_closed = 1;
     uct_varuna_spares_reap(resp, 1);
+    uct_varuna_spares_end_rest(resp);
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
         while (spares->count[link] > 0) {
             /* Nothing was ever posted on it, so nothing is to be drained */
@@ -266,6 +231,9 @@ void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_rese
     uct_varuna_spare_drop(resp, ep, is_reset);
     uct_varuna_ctl_unlock(resp->ctl);
     uct_varuna_spares_reap(resp, resp->spares.is_closed);
+    if (resp->spares.is_closed) {
+        uct_varuna_spares_end_rest(resp);
+    }
 }
 
 void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset)
@@ -275,6 +243,5 @@ void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_res
     ucs_assert_always(old != NULL);
     old->inner    = ep;
     old->is_reset = is_reset;
-    old->since    = ucs_get_time();
     ucs_list_add_tail(&resp->spares.old, &old->list);
 }

@@ -60,11 +60,22 @@ protected:
         return ep;
     }
 
-    void drop(uct_ep_h ep)
+    void drop(uct_ep_h ep, int is_reset = 0)
     {
         uct_varuna_ctl_lock(resp.ctl);
-        uct_varuna_spare_drop(&resp, ep, 0);
+        uct_varuna_spare_drop(&resp, ep, is_reset);
         uct_varuna_ctl_unlock(resp.ctl);
+    }
+
+    /* As a fence leaves it, with credits of flow control that are unfinished */
+    fake_lane::ep *drop_reset(unsigned link)
+    {
+        fake_lane::ep *ep = (fake_lane::ep*)take(link);
+
+        uct_varuna_tl_stop(&ep->super, UCT_VARUNA_LANE_RC);
+        uct_varuna_tl_reset(&ep->super, UCT_VARUNA_LANE_RC);
+        drop(&ep->super, 1);
+        return ep;
     }
 
     /* A packet lifetime, and a little more than real time may have passed meanwhile */
@@ -286,6 +297,58 @@ UCS_TEST_F(test_varuna_spare, short_nic_gets_the_oldest) {
     EXPECT_EQ(SPARES + 1, lane(0).eps.size());
     EXPECT_EQ(SPARES, lane(1).eps.size());
     EXPECT_EQ(0, std::count(lane(1).eps.begin(), lane(1).eps.end(), (fake_lane::ep*)first));
+}
+
+/* A queue pair that was fenced rests with the others. It leaves RESET, and is destroyed, by
+ * progress alone: that polls, and who needs a queue pair may be in the middle of something */
+UCS_TEST_F(test_varuna_spare, fenced_rests_in_reset) {
+    fake_lane::ep *ep;
+
+    start();
+    host->iface()->config.packet_lifetime = ucs_time_from_sec(1000);
+    lane(0).is_drained                    = false;
+    ep                                    = drop_reset(0);
+    uct_varuna_spares_progress(&resp);
+    rest(0.5);
+    EXPECT_EQ(1u, host->iface()->rest.num);
+    EXPECT_TRUE(ep->in_reset);
+    rest();
+    EXPECT_EQ(0u, host->iface()->rest.num);
+    EXPECT_EQ(0u, host->iface()->rest.num_early);
+    EXPECT_EQ(SPARES, lane(0).eps.size());
+    lane(0).is_drained = true;
+}
+
+UCS_TEST_F(test_varuna_spare, short_nic_gets_a_fenced_one) {
+    scoped_log_handler slh(hide_warns_logger);
+    fake_lane::ep *ep;
+
+    start();
+    host->iface()->config.packet_lifetime = ucs_time_from_sec(1000);
+    drop_reset(0);
+    ep                    = drop_reset(1);
+    lane(1).create_status = UCS_ERR_NO_MEMORY;
+    uct_varuna_spares_progress(&resp);
+    EXPECT_TRUE(ep->in_reset) << "not in the middle of something";
+    rest(0);
+    EXPECT_EQ(1u, host->iface()->rest.num);
+    EXPECT_EQ(1u, host->iface()->rest.num_early);
+    EXPECT_EQ(SPARES + 1, lane(0).eps.size());
+    EXPECT_EQ(SPARES - 1, lane(1).eps.size());
+}
+
+UCS_TEST_F(test_varuna_spare, no_more_than_some_rest_in_reset) {
+    const unsigned extra = 3;
+
+    start();
+    host->iface()->config.packet_lifetime = ucs_time_from_sec(1000);
+    for (unsigned i = 0; i < (UCT_VARUNA_REST_MAX + extra); ++i) {
+        drop_reset(0);
+        uct_varuna_spares_progress(&resp);
+    }
+    rest(0);
+    EXPECT_EQ((unsigned)UCT_VARUNA_REST_MAX, host->iface()->rest.num);
+    EXPECT_EQ(extra, host->iface()->rest.num_early);
 }
 
 /* UCX cancels what is unfinished when it destroys an endpoint, which must be while it exists */

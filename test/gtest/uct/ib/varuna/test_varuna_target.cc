@@ -408,11 +408,10 @@ UCS_TEST_F(test_varuna_target, fence_resets_the_queue_pair) {
     host->iface()->config.packet_lifetime = ucs_time_from_sec(1000);
     send_close(alice, opening);
     host->dispatch();
-    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
+    uct_varuna_rest_progress(host->iface(), ucs_get_time());
     EXPECT_EQ(1u, host->lane(0, UCT_VARUNA_LANE_RC).eps.size() -
                   host->iface()->config.spare_qps);
-    host->iface()->config.packet_lifetime = 0;
-    host->dispatch();
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, host->lane(0, UCT_VARUNA_LANE_RC).eps.size() -
                   host->iface()->config.spare_qps);
 }
@@ -462,10 +461,10 @@ UCS_TEST_F(test_varuna_target, queue_pair_is_kept_until_its_event_has_come) {
     host->iface()->config.packet_lifetime = 0;
     send_close(alice, opening);
     host->dispatch();
+    uct_varuna_rest_progress(host->iface(), ucs_get_time() + 1);
     EXPECT_EQ(1u, rc.eps.size() - host->iface()->config.spare_qps);
 
     rc.last_wqe_status = UCS_OK;
-    host->dispatch();
     uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_EQ(0u, rc.eps.size() - host->iface()->config.spare_qps);
 }
@@ -655,8 +654,7 @@ UCS_TEST_F(test_varuna_target, queue_pair_outlives_its_target) {
                               (uintptr_t)first)) == NULL);
     uct_varuna_ctl_unlock(host->ctl());
     EXPECT_TRUE(uct_varuna_target_ep_failed(host->responder(), first));
-    host->iface()->config.packet_lifetime = 0; /* It has rested */
-    host->dispatch();
+    uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_FALSE(uct_varuna_target_ep_failed(host->responder(), first));
 }
 
