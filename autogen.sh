@@ -9,8 +9,8 @@ cd "$(dirname "$0")"
 
 for tool in autoreconf automake libtoolize; do
     if ! command -v "$tool" >/dev/null 2>&1; then
-        echo "autogen.sh: $tool is missing; install autoconf, automake and" \
-             "libtool (contrib/setup.sh does)" >&2
+        echo "autogen.sh: $tool is missing; install autoconf, automake, libtool and" \
+             "pkg-config (RHEL: pkgconf)" >&2
         exit 1
     fi
 done

@@ -5,12 +5,16 @@
 # "prog". Progress goes to stderr, results to stdout.
 #
 # Environment:
+#   RC_VARUNA_UCX        prefix of an installed UCX to use instead of Debian's. Then no
+#                        package is installed
 #   RC_VARUNA_UCX_SRC    a UCX source tree to use instead of fetching one
 #   RC_VARUNA_DEPS       where fetched sources are kept; default
 #                        $XDG_CACHE_HOME/rc_varuna, or ~/.cache/rc_varuna
 #   RC_VARUNA_BUILD      build directory; default _build in the checkout
 #   RC_VARUNA_PREFIX     where it is installed; default _install in the checkout
 #   RC_VARUNA_CONFIGURE  more arguments for ./configure
+#   RC_VARUNA_DEVEL      if set, warnings are errors, and all must be built. It stays so
+#                        in this build directory
 
 export LC_ALL=C
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

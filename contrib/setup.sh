@@ -51,6 +51,9 @@ missing_packages() {
 install_packages() {
     local missing log
 
+    command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+        die "this system has no apt: name an installed UCX and its source tree by" \
+            "contrib/build.sh --ucx PREFIX --ucx-src DIR (docs/INSTALL.md)"
     mapfile -t missing < <(missing_packages)
     [ ${#missing[@]} -gt 0 ] || return 0
 

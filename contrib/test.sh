@@ -263,6 +263,7 @@ if [ "$list" = yes ]; then
     exit 0
 fi
 
+export RC_VARUNA_DEVEL=yes
 ensure_built
 mkdir -p "$logs"
 selected=$(select_suites "$@")

@@ -38,10 +38,9 @@ export PATH=$ucx/bin:$PATH LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_
 version=$("$top/config/ucx_version.sh" installed "$ucx/bin/ucx_info")
 [ -n "$version" ] || die "$ucx/bin/ucx_info -v does not tell a version"
 
-export RC_VARUNA_UCX_SRC=$src
+export RC_VARUNA_UCX=$ucx RC_VARUNA_UCX_SRC=$src
 export RC_VARUNA_BUILD=$top/_build-ucx-$version
 export RC_VARUNA_PREFIX=$top/_install-ucx-$version
-export RC_VARUNA_CONFIGURE="--with-ucx=$ucx ${RC_VARUNA_CONFIGURE:-}"
 args=("$@")
 if [ "${1:-}" = -f ]; then
     shift 2

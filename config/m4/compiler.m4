@@ -13,10 +13,11 @@ AC_DEFUN([RCV_WARN], [AC_MSG_WARN([m4_normalize([$1])])])
 # Flags that everything is compiled with:
 #   BASE_CPPFLAGS, BASE_CFLAGS, BASE_CXXFLAGS
 AC_DEFUN([RCV_COMPILER], [
-    AC_ARG_ENABLE([werror],
-        [AS_HELP_STRING([--disable-werror],
-            [do not treat compiler warnings as errors])],
-        [], [enable_werror=yes])
+    AC_ARG_ENABLE([devel-mode],
+        [AS_HELP_STRING([--enable-devel-mode],
+            [for developers: warnings of the compiler are errors, and nothing is left
+             out because a package is missing])],
+        [], [enable_devel_mode=no])
     AC_ARG_ENABLE([sanitizer],
         [AS_HELP_STRING([--enable-sanitizer=LIST],
             [compile with -fsanitize=LIST, e.g. address,undefined])],
@@ -24,7 +25,7 @@ AC_DEFUN([RCV_COMPILER], [
 
     rcv_warnings="-Wall -Wextra -Wno-unused-parameter"
     rcv_warnings="$rcv_warnings -Wno-missing-field-initializers"
-    AS_IF([test "x$enable_werror" != xno],
+    AS_IF([test "x$enable_devel_mode" != xno],
           [rcv_warnings="$rcv_warnings -Werror"])
 
     rcv_sanitize=

@@ -67,8 +67,21 @@ AC_DEFUN([RCV_UCX_RUNTIME], [
                [RCV_ERROR([--with-ucx: there is no $UCX_INFO])])])
     AS_IF([test "x$UCX_INFO" = xno],
           [RCV_ERROR([ucx_info was not found. Install libucx-dev and
-                         ucx-utils (contrib/setup.sh does), or name the
-                         prefix of an installed UCX by --with-ucx=PREFIX])])
+                         ucx-utils (contrib/setup.sh does; RHEL: ucx-devel and
+                         ucx-ib), or name the prefix of an installed UCX by
+                         --with-ucx=PREFIX])])
+    # What is first in PATH has its own libraries, which may be others than /usr's
+    rcv_ucx_prefix="$with_ucx"
+    AS_IF([test "x$with_ucx" = xyes],
+          [rcv_ucx_prefix=`dirname "$UCX_INFO"`
+           rcv_ucx_prefix=`dirname "$rcv_ucx_prefix"`
+           AS_CASE([$rcv_ucx_prefix], [/|/usr], [], [with_ucx="$rcv_ucx_prefix"])])
+    # It may have been moved from where it was installed, as HPC-X is
+    for rcv_dir in "$rcv_ucx_prefix/lib" "$rcv_ucx_prefix/lib64"; do
+        AS_IF([test -e "$rcv_dir/libucs.so.0"],
+              [LD_LIBRARY_PATH="$rcv_dir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+               export LD_LIBRARY_PATH])
+    done
     AC_SUBST([UCX_INFO])
 
     AC_MSG_CHECKING([for the version of the installed UCX])
@@ -95,6 +108,16 @@ AC_DEFUN([RCV_UCX_RUNTIME], [
     UCX_LIBDIR=`readlink -f "$rcv_libucs"`
     UCX_LIBDIR=`dirname "$UCX_LIBDIR"`
     AC_MSG_RESULT([$UCX_LIBDIR])
+    rcv_is_ours=no
+    for rcv_lib in "$rcv_ucx_prefix"/lib/libucs.so.0 "$rcv_ucx_prefix"/lib64/libucs.so.0 \
+                   "$rcv_ucx_prefix"/lib/*/libucs.so.0; do
+        rcv_lib=`readlink -f "$rcv_lib"`
+        AS_IF([test "x$rcv_lib" = "x`readlink -f "$rcv_libucs"`"], [rcv_is_ours=yes])
+    done
+    AS_IF([test "x$rcv_is_ours" = xyes], [],
+          [RCV_ERROR([$UCX_INFO uses the libraries in $UCX_LIBDIR, which are not those
+                      of $rcv_ucx_prefix: name the prefix of one UCX by
+                      --with-ucx=PREFIX, and look at LD_LIBRARY_PATH])])
     AC_SUBST([UCX_LIBDIR])
 ])
 
@@ -224,11 +247,20 @@ AC_DEFUN([RCV_UCX_FLAGS], [
           #include <uct/base/uct_md.h>
           #include <ucs/datastruct/mpool.h>]],
         [[uct_iface_mpool_empty_warn(NULL, NULL);]])],
-        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([yes])
+         rcv_linked=`ldd conftest$EXEEXT 2>/dev/null | \
+             $AWK '/libuct\.so/ && [$]3 ~ /^\// {print [$]3; exit}'`
+         rcv_linked=`readlink -f "$rcv_linked"`
+         AS_IF([test "x`dirname "$rcv_linked"`" = "x$UCX_LIBDIR"], [],
+               [RCV_ERROR([a program is linked with $rcv_linked, and $UCX_INFO with
+                           the libraries in $UCX_LIBDIR: name the prefix of one UCX by
+                           --with-ucx=PREFIX, and look at LD_LIBRARY_PATH])])],
         [AC_MSG_RESULT([no])
          RCV_ERROR([a program with UCX's internal headers cannot be built:
                        see config.log. On Debian libucx-dev and libnuma-dev
-                       are needed])])
+                       are needed, on RHEL ucx-devel and numactl-devel])])
+    AC_CHECK_HEADERS([infiniband/mlx5dv.h], [],
+        [RCV_ERROR([the plugin needs libibverbs-dev (RHEL: rdma-core-devel)])])
     CPPFLAGS="$rcv_save_CPPFLAGS"
     LDFLAGS="$rcv_save_LDFLAGS"
     LIBS="$rcv_save_LIBS"

@@ -98,10 +98,49 @@ test_runtime_that_is_old_enough() {
     done
 }
 
-test_runtime_named_by_its_prefix() {
-    local bin
-    bin=$(dirname "$(command -v ucx_info)")
-    check configure --no-create --with-ucx="${bin%/bin}" --with-ucx-src="$ucx_src" >log
+# moved_ucx: copies the installed UCX to the prefix ./moved
+moved_ucx() {
+    local lib
+    lib=$(ldd "$(command -v ucx_info)" | awk '/libuct\.so/ {print $3; exit}')
+    lib=$(dirname "$(readlink -f "$lib")")
+    mkdir -p moved/bin moved/lib
+    cp "$(command -v ucx_info)" moved/bin/
+    cp -a "$lib"/libuc[mpst].so* "$lib"/ucx moved/lib/
+    ln -s "$(dirname "$(dirname "$(command -v ucx_info)")")/include" moved/include
+    # The cache knows the real one
+    sed -i '/UCX_INFO/d' "$scratch/cache"
+}
+
+# Not with /usr's libraries, which the linker finds by itself
+test_first_runtime_in_the_path() {
+    moved_ucx
+    export PATH=$PWD/moved/bin:$PATH
+    check configure --no-create --with-ucx-src="$ucx_src" >log 2>&1
+    check grep -q "libraries of the installed UCX... $PWD/moved/lib\$" log
+    check grep -q "^UCX_LDFLAGS='-L$PWD/moved/lib " build/config.log
+}
+
+test_runtime_with_other_libraries() {
+    moved_ucx
+    rm -r moved/lib
+    fails 1 "uses the libraries in /.*, which are not those of $PWD/moved: name the prefix" \
+        configure --with-ucx="$PWD/moved" --with-ucx-src="$ucx_src"
+    export PATH=$PWD/moved/bin:$PATH
+    fails 1 "which are not those of $PWD/moved" configure --with-ucx-src="$ucx_src"
+}
+
+# Without its packages the emulator is left out, but not silently for developers, for whom
+# warnings are errors
+test_emulator_without_its_packages() {
+    local without=(ac_cv_header_Zydis_Zydis_h=no --with-ucx-src="$ucx_src")
+    check configure --no-create "${without[@]}" >log 2>&1
+    check grep -q 'WARNING: the emulator is not built, because it needs libzydis-dev' log
+    check grep -q 'emulator: *no, it needs libzydis-dev' log
+    check grep -q "^BASE_CFLAGS='[^']*-Wall" build/config.log
+    ! grep -q '^BASE_CFLAGS=.*-Werror' build/config.log || fail "warnings are errors for all"
+    fails 1 'error: mlx5emu needs libzydis-dev' configure "${without[@]}" --enable-devel-mode
+    check grep -q '^BASE_CFLAGS=.*-Werror' build/config.log
+    fails 1 'error: mlx5emu needs libzydis-dev' configure "${without[@]}" --without-ucx
 }
 
 test_runtime_prefix_is_relative() {
@@ -115,7 +154,7 @@ ucx_of_revision() {
     local prefix
     prefix=$(dirname "$(dirname "$(command -v ucx_info)")")
     mkdir -p other/bin bin
-    ln -sfn "$prefix/include" other/include
+    ln -sfn "$prefix/include" "$prefix/lib" other/
     cat >other/bin/ucx_info <<EOF
 #!/bin/sh
 [ "\$1" = -v ] || exec "$prefix/bin/ucx_info" "\$@"

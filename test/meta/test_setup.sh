@@ -3,7 +3,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # contrib/setup.sh: source entries from all kinds of apt configurations, and errors if
-# something is missing. Nothing is downloaded.
+# something is missing. contrib/build.sh with another UCX. Nothing is downloaded.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -134,6 +134,30 @@ test_given_source_tree() {
         fail "the tree is not used"
     fails 1 'there is no directory /nowhere' \
         env RC_VARUNA_UCX_SRC=/nowhere "$setup"
+}
+
+test_no_apt() {
+    mkdir bin
+    ln -s "$(command -v bash)" "$(command -v dirname)" "$(command -v sed)" bin/
+    fails 1 'has no apt: .* contrib/build.sh --ucx PREFIX --ucx-src DIR' \
+        env PATH="$PWD/bin" bash "$setup"
+}
+
+# contrib/build.sh for a UCX that is named: no package is looked for
+test_named_ucx() {
+    local build=$top/contrib/build.sh
+    fake_machine 0
+    printf '#!/bin/sh\necho dpkg-query >>%s/asked\n' "$PWD" >bin/dpkg-query
+    unset RC_VARUNA_UCX_SRC
+    export RC_VARUNA_BUILD=$PWD/build RC_VARUNA_CONFIGURE=--cache-file=$PWD/cache
+    fails 1 '--ucx-src DIR is missing' "$build" --ucx "$PWD/none"
+    fails 1 "there is no $PWD/none/bin/ucx_info" "$build" --ucx "$PWD/none" --ucx-src "$PWD/tree"
+    # The next run of another script knows it
+    printf '%s\n' "--with-ucx=$PWD/none" "--with-ucx-src=$PWD/tree" >build/configure.args
+    fails 1 "there is no $PWD/none/bin/ucx_info" "$build"
+    ln -s /bin/true bin/ucx_info
+    fails 1 "is not Debian's: $PWD/bin/ucx_info. Name it by --ucx $PWD --ucx-src DIR" "$build"
+    [ ! -e asked ] || fail "it asked for packages: $(cat asked)"
 }
 
 test_unwritable_directory() {
