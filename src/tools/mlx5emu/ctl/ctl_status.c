@@ -9,6 +9,7 @@
 #include "ctl.h"
 #include "../core/emu_attach.h"
 #include "../core/emu_map.h"
+#include "../core/emu_mr.h"
 #include "../core/emu_port.h"
 #include "../core/emu_proc.h"
 #include "../core/emu_qp.h"
@@ -57,6 +58,7 @@ typedef struct ctl_status {
     unsigned          num_procs;
     unsigned          num_qps;
     unsigned          num_faults;
+    unsigned          num_mrs;      /* regions, with windows */
     uint64_t          memory;       /* bytes of queues and doorbell records */
 } ctl_status_t;
 
@@ -143,6 +145,10 @@ static void ctl_status_copy(ctl_status_t *status)
         if (emu_fabric->qps[i].used) {
             ctl_status_add_qp(status, &emu_fabric->qps[i]);
         }
+    }
+
+    for (i = 0; i < EMU_MAX_MRS; ++i) {
+        status->num_mrs += (emu_fabric->mrs[i].used != 0);
     }
 
     emu_unlock(&emu_fabric->table_lock);
@@ -253,8 +259,8 @@ static void ctl_status_print(const ctl_status_t *status, int with_qps)
            emu_fabric->cfg.time_scale,
            emu_fabric->cfg.shared_hca ? ", one NIC for all links of a host" :
                                         "");
-    printf("in use: processes %u, QPs %u, queues %" PRIu64 " KB\n",
-           status->num_procs, status->num_qps, status->memory / 1024);
+    printf("in use: processes %u, QPs %u, regions %u, queues %" PRIu64 " KB\n",
+           status->num_procs, status->num_qps, status->num_mrs, status->memory / 1024);
     for (i = 0; i < emu_fabric->cfg.hosts * emu_fabric->cfg.links; ++i) {
         ctl_status_print_port(&emu_fabric->ports[i]);
     }
@@ -406,7 +412,7 @@ static int ctl_status_print_json(const ctl_status_t *status)
     int ret;
 
     ctl_mtu_range(&emu_fabric->cfg, &min_mtu, &max_mtu);
-    root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:f, s:I, s:I, s:o, s:o,"
+    root = json_pack("{s:s, s:i, s:i, s:i, s:b, s:I, s:f, s:I, s:I, s:i, s:o, s:o,"
                      " s:o, s:o, s:o, s:i, s:{s:I, s:I}}", "name", emu_fabric->cfg.name, "hosts",
                      (int)emu_fabric->cfg.hosts, "links",
                      (int)emu_fabric->cfg.links, "mtu",
@@ -415,7 +421,8 @@ static int ctl_status_print_json(const ctl_status_t *status)
                      (json_int_t)emu_fabric->cfg.seed, "time_scale",
                      emu_fabric->cfg.time_scale, "uptime_ns",
                      (json_int_t)(emu_now_ns() - emu_fabric->start_ns),
-                     "queue_bytes", (json_int_t)status->memory, "ports",
+                     "queue_bytes", (json_int_t)status->memory, "regions",
+                     (int)status->num_mrs, "ports",
                      ctl_status_json_ports(), "processes",
                      ctl_status_json_procs(status), "qps",
                      ctl_status_json_qps(status), "faults",
