@@ -14,6 +14,7 @@
 # counts as passed, and is named before the last line. More than five unsteady tests, and
 # failures that no speed of the machine explains (test/certain), count as failed.
 #
+# Suites in test/left_out_suites need what few hosts have, and run only if they are named.
 # Suites in test/long_suites take minutes each, and run only if they are named, or if
 # RC_VARUNA_LONG is set. If no suite is named, the suites in test/beside_suites, which need
 # a processor most of the time, run at a lower priority, in parallel with the others, of
@@ -111,6 +112,8 @@ select_suites() {
             elif grep -qsI '^needs=extended' "$path" &&
                  grep -qs '^S."HAVE_EXTENDED".="0"' "$build_dir/config.status"; then
                 say "$(suite_name "$path") is left out: it needs mode extended, which is not built"
+            elif found=$(grep "^$(suite_name "$path") " "$top/test/left_out_suites"); then
+                say "$(suite_name "$path") is not run: it ${found#* }"
             else
                 echo "$path"
             fi

@@ -37,6 +37,9 @@ libs=$ucx/lib
 export PATH=$ucx/bin:$PATH LD_LIBRARY_PATH=$libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 version=$("$top/config/ucx_version.sh" installed "$ucx/bin/ucx_info")
 [ -n "$version" ] || die "$ucx/bin/ucx_info -v does not tell a version"
+if printf '%s\n' 1.18 "$version" | sort -CV; then
+    suites+=(test_dmabuf)
+fi
 
 export RC_VARUNA_UCX=$ucx RC_VARUNA_UCX_SRC=$src
 export RC_VARUNA_BUILD=$top/_build-ucx-$version

@@ -143,7 +143,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
     }
 
     for (i = 1; i < 256; i = (i << 1) | 1) {
-        uct_varuna_rkey_pack_header(i, i & 3, (i * 0x9e3779b97f4a7c15ul) >> 1, data + 1);
+        uct_varuna_rkey_pack_header(i, i & 3, i, (i * 0x9e3779b97f4a7c15ul) >> 1, data + 1);
         add(data, sizeof(data));
     }
 }

@@ -23,6 +23,7 @@
  * It answers each with one line, "ft: ok" or "ft: fail REASON".
  */
 #include "ft_clock.h"
+#include "ft_device.h"
 #include "ft_line.h"
 #include "ft_ops.h"
 #include "ft_registers.h"
@@ -292,5 +293,6 @@ int main(int argc, char **argv)
     }
 
     shared = ft_map(argv[2]);
+    ft_device_use(!strcmp(argv[1], "server"));
     return !strcmp(argv[1], "server") ? ft_server(shared) : ft_client(shared);
 }

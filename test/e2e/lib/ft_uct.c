@@ -173,9 +173,20 @@ void ft_uct_close(ft_uct_t *uct)
     ucs_async_context_destroy(uct->async);
 }
 
+static ft_uct_reg_func_t ft_uct_other_reg;
+
+void ft_uct_set_reg(ft_uct_reg_func_t func)
+{
+    ft_uct_other_reg = func;
+}
+
 uct_mem_h ft_uct_reg(ft_uct_t *uct, void *address, size_t length)
 {
     uct_mem_h memh;
+
+    if (ft_uct_other_reg != NULL) {
+        return ft_uct_other_reg(uct->md, address, length);
+    }
 
     ft_check_status(uct_md_mem_reg(uct->md, address, length,
                                    UCT_MD_MEM_ACCESS_ALL, &memh), "mem_reg");

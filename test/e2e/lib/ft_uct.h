@@ -63,6 +63,12 @@ int ft_uct_open_device(ft_uct_t *uct, const char *tl_name, const char *dev_name,
 /** Close it. */
 void ft_uct_close(ft_uct_t *uct);
 
+/** Registers memory. */
+typedef uct_mem_h (*ft_uct_reg_func_t)(uct_md_h md, void *address, size_t length);
+
+/** From now on ft_uct_reg() calls this. */
+void ft_uct_set_reg(ft_uct_reg_func_t func);
+
 /** Register memory. */
 uct_mem_h ft_uct_reg(ft_uct_t *uct, void *address, size_t length);
 

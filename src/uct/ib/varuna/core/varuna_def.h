@@ -30,6 +30,11 @@
 #define UCT_VARUNA_MAX_LINKS         8
 #define UCT_VARUNA_LINK_NONE         UINT8_MAX
 
+/* Whose memory a region is: the host's, that of the device with this number, or that of some
+ * device. Data for a device and for the host go different ways behind the NIC. */
+#define UCT_VARUNA_DEVICE_HOST       0
+#define UCT_VARUNA_DEVICE_UNKNOWN    UINT8_MAX
+
 /* Inner transports of a link */
 typedef enum {
     UCT_VARUNA_LANE_RC,

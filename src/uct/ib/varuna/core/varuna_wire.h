@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      19
+#define UCT_VARUNA_WIRE_VERSION      20
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -384,7 +384,8 @@ typedef struct uct_varuna_packed_rkey {
     uint8_t                    nic_map;    /* NICs which they belong to; as many
                                               bits are set as there are keys */
     uint8_t                    atomic_mode;/* Of the responder */
-    uint8_t                    reserved;   /* Zero */
+    uint8_t                    device;     /* Whose memory it is: UCT_VARUNA_DEVICE_xx, or
+                                              a number of the responder's */
     uint64_t                   token;      /* Names the region to the responder's
                                               CPU; only owners of the key know it.
                                               0: no atomics by the CPU */

@@ -251,8 +251,18 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
     return UCS_OK;
 }
 
+/* It registers host memory, and no memory of devices. */
+static void uct_varuna_md_note_no_device(uct_varuna_md_t *md, unsigned nic)
+{
+    if (!__atomic_exchange_n(&md->nics[nic].no_device_is_logged, 1, __ATOMIC_RELAXED)) {
+        ucs_diag("rc_varuna: %s does not register the memory of a device: it carries no "
+                 "operation on it, other links do", md->nics[nic].dev_name);
+    }
+}
+
 ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
-                                      ucs_status_t status, uct_mem_h *memh_p)
+                                      ucs_status_t status, uint8_t device,
+                                      uct_mem_h *memh_p)
 {
     uct_varuna_nic_t *inner = &md->nics[nic];
 
@@ -260,7 +270,9 @@ ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
         return status;
     }
 
-    if ((status != UCS_ERR_NO_RESOURCE) && !uct_varuna_md_check_nic(md, nic)) {
+    if (device != UCT_VARUNA_DEVICE_HOST) {
+        uct_varuna_md_note_no_device(md, nic);
+    } else if ((status != UCS_ERR_NO_RESOURCE) && !uct_varuna_md_check_nic(md, nic)) {
         uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
     }
 

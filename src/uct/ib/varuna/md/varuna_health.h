@@ -88,12 +88,15 @@ ucs_status_t uct_varuna_md_reg_inner(uct_varuna_md_t *md, unsigned nic,
  * Other NICs have registered what this one has not: it is short of regions.
  *
  * @param [in]  status  Of uct_varuna_md_reg_inner().
+ * @param [in]  device  Whose memory it is. What a NIC refuses of a device's says nothing about
+ *                      other memory: the user is told once.
  * @param [out] memh_p  What is used there instead; NULL: nothing is posted there.
  *
  * @return UCS_OK, or @a status if the region is not to be used without that NIC.
  */
 ucs_status_t uct_varuna_md_do_without(uct_varuna_md_t *md, unsigned nic,
-                                      ucs_status_t status, uct_mem_h *memh_p);
+                                      ucs_status_t status, uint8_t device,
+                                      uct_mem_h *memh_p);
 
 /** @return What spares register, one page for all; NULL if there is no memory. The lock of the
  *  memory domain is held. */

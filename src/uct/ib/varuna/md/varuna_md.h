@@ -35,7 +35,8 @@ struct uct_varuna_mem {
     uct_varuna_region_t        region;    /* In md->shared, if is_shared */
     int                        is_shared; /* A key of it was packed */
     int                        is_atomic; /* Registered for remote atomics */
-    int                        is_device; /* Only NICs access it */
+    uint8_t                    device;    /* Whose memory it is. Unless it is the host's, only
+                                             NICs access it */
     uint64_t                   keys[UCT_VARUNA_MAX_LINKS]; /* Inner, packed, of NICs that
                                               have one; if is_shared */
     uint64_t                   token;     /* In its keys, 0: no atomics by the CPU */

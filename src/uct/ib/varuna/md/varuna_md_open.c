@@ -84,14 +84,16 @@ ucs_config_field_t uct_varuna_md_config_table[] = {
      " - inf  - All links, from the beginning.",
      ucs_offsetof(uct_varuna_md_config_t, vqp_links), UCS_CONFIG_TYPE_ULUNITS},
 
-    {"DMABUF", "n",
-     "Register the memory of GPUs, by its dmabuf, with UCX 1.14 or later. By\n"
-     "default UCP copies it through host memory. It was not tested with GPUs: a\n"
-     "log entry in host memory does not prove that earlier data has arrived in a\n"
-     "GPU. The CPU never accesses such memory: a put whose fate only its data can\n"
-     "tell is decided by AMBIGUOUS, atomics on it are refused in mode proxy, and\n"
-     "mode extended cannot be combined with it.",
-     ucs_offsetof(uct_varuna_md_config_t, dmabuf), UCS_CONFIG_TYPE_BOOL},
+    {"DMABUF", "auto",
+     "Register the memory of GPUs, by its dmabuf or by a peer-memory module, with\n"
+     "UCX 1.14 or later. Otherwise UCP copies it through host memory. The CPU never\n"
+     "accesses such memory: a put from it whose fate only its data can tell is\n"
+     "decided by AMBIGUOUS, and atomics on it are refused in mode proxy.\n"
+     " - auto - On each network device whose driver can. Not in mode extended.\n"
+     " - y    - As auto; if it is not possible, a warning says why, and with mode\n"
+     "          extended an error.\n"
+     " - n    - Not.",
+     ucs_offsetof(uct_varuna_md_config_t, dmabuf), UCS_CONFIG_TYPE_TERNARY_AUTO},
 
     {"UCX_CHECK", "strict",
      "What must be equal in the UCX that the plugin finds and in the one that it was\n"
@@ -172,7 +174,8 @@ void uct_varuna_md_attr_init(uct_varuna_md_attr_t *attr, uint64_t flags)
 void uct_varuna_md_attr_add(uct_varuna_md_attr_t *attr, const uct_varuna_md_attr_t *inner)
 {
     attr->flags                  &= inner->flags | UCT_MD_FLAG_NEED_MEMH |
-                                    UCT_MD_FLAG_NEED_RKEY;
+                                    UCT_MD_FLAG_NEED_RKEY |
+                                    UCT_VARUNA_COMPAT_REG_DMABUF; /* One NIC is enough */
     attr->max_reg                 = ucs_min(attr->max_reg, inner->max_reg);
     attr->max_alloc               = ucs_min(attr->max_alloc, inner->max_alloc);
     attr->reg_mem_types          &= inner->reg_mem_types;
@@ -184,17 +187,64 @@ void uct_varuna_md_attr_add(uct_varuna_md_attr_t *attr, const uct_varuna_md_attr
     attr->reg_cost                = ucs_linear_func_add(attr->reg_cost, inner->reg_cost);
 }
 
-/* @a flags: what is asked for in addition */
-static void uct_varuna_md_init_attr(uct_varuna_md_t *md, uint64_t flags)
+/* What NICs can do with the memory of devices, if the user wants it: one of them is enough, as
+ * the others leave it to that one. */
+static void uct_varuna_md_find_devices(const uct_varuna_md_t *md, int dmabuf,
+                                       uint64_t *flags_p, uint64_t *mem_types_p)
 {
     unsigned nic;
 
+    *flags_p     = 0;
+    *mem_types_p = 0;
+    if ((dmabuf == UCS_NO) || (UCT_VARUNA_COMPAT_REG_DMABUF == 0)) {
+        return;
+    }
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        *flags_p     |= md->nics[nic].md_attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF;
+        *mem_types_p |= md->nics[nic].md_attr.reg_mem_types & ~UCT_VARUNA_MEM_TYPES;
+    }
+}
+
+static void uct_varuna_md_init_attr(uct_varuna_md_t *md, int dmabuf)
+{
+    uint64_t flags, mem_types;
+    unsigned nic;
+
+    uct_varuna_md_find_devices(md, dmabuf, &flags, &mem_types);
     uct_varuna_md_attr_init(&md->attr, flags);
     md->attr.rkey_packed_size = uct_varuna_rkey_packed_size(md->num_links);
     md->attr.local_cpus       = md->nics[md->links[0]].md_attr.local_cpus;
     uct_varuna_md_for_each_inner(md, nic) {
         uct_varuna_md_attr_add(&md->attr, &md->nics[nic].md_attr);
     }
+    md->attr.reg_mem_types |= mem_types;
+    if ((dmabuf == UCS_YES) && (flags == 0) && (mem_types == 0)) {
+        ucs_warn("UCX_RC_VARUNA_DMABUF=y: %s: memory of GPUs is copied through host memory",
+                 (UCT_VARUNA_COMPAT_REG_DMABUF == 0) ?
+                 "this UCX knows no dmabufs, UCX 1.14 or later is needed" :
+                 "no driver of a NIC registers dmabufs");
+    }
+}
+
+/* @return Which memory of devices is to be registered, or -1 if that is a mistake. A GET of a
+ * word is resolved by the CPU, which writes the result, in a mode with slots. */
+static int uct_varuna_md_get_dmabuf(const uct_varuna_md_config_t *config)
+{
+    if ((config->dmabuf == UCS_NO) ||
+        !uct_varuna_atomic_modes[config->atomic_mode].has_slots) {
+        return config->dmabuf;
+    }
+
+    if (config->dmabuf == UCS_YES) {
+        ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "
+                  "UCX_RC_VARUNA_ATOMIC_MODE=extended: use proxy, native or reread");
+        return -1;
+    }
+
+    ucs_diag("rc_varuna: in UCX_RC_VARUNA_ATOMIC_MODE=extended memory of GPUs is copied "
+             "through host memory");
+    return UCS_NO;
 }
 
 /*
@@ -502,12 +552,17 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
                                   const uct_varuna_md_config_t *config,
                                   uct_md_h *md_p)
 {
+    int dmabuf = uct_varuna_md_get_dmabuf(config);
     uct_varuna_md_t *md;
     ucs_status_t status;
 
     status = uct_varuna_md_check_atomics(config);
     if (status != UCS_OK) {
         return status;
+    }
+
+    if (dmabuf < 0) {
+        return UCS_ERR_INVALID_PARAM;
     }
 
     md = ucs_calloc(1, sizeof(*md), "varuna_md");
@@ -536,11 +591,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
         goto err_free;
     }
 
-    uct_varuna_md_init_attr(md, config->dmabuf ? UCT_VARUNA_COMPAT_REG_DMABUF : 0);
-    if (config->dmabuf && !(md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF)) {
-        ucs_warn("UCX_RC_VARUNA_DMABUF=y: this UCX, or the driver of a NIC, does not "
-                 "register dmabufs: memory of GPUs is copied through host memory");
-    }
+    uct_varuna_md_init_attr(md, dmabuf);
 
     status = uct_varuna_md_cmds_init(md);
     if (status != UCS_OK) {

@@ -18,7 +18,7 @@ typedef struct uct_varuna_md_config {
     UCS_CONFIG_STRING_ARRAY_FIELD(names) links; /* UCX_RC_VARUNA_LINKS */
     unsigned                   lanes;           /* uct_varuna_lanes_names */
     unsigned                   atomic_mode;
-    int                        dmabuf;
+    int                        dmabuf;          /* ucs_ternary_auto_value_t */
     char                       *ucx_check; /* For UCX's list of options: varuna_ucx_check.c
                                             * has read it before */
     unsigned long              vqp_links;
@@ -47,8 +47,8 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
 
 /**
  * Attributes of a memory domain without NICs, which are to be added. They differ from ib's
- * where we do less: only memory of the host is registered at its address, and no range of all
- * addresses (GVA), as a key belongs to a region. None is allocated, none is detected, and keys
+ * where we do less: only memory of the host is registered at its address, unless NICs are found to
+ * do more, and no range of all addresses (GVA), as a key belongs to a region. None is allocated, none is detected, and keys
  * are not exported.
  *
  * @param [out] attr   Attributes.

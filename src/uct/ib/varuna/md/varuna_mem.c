@@ -58,17 +58,35 @@ int uct_varuna_mem_is_host(const void *address, size_t length)
     return ucs_memtype_cache_lookup(address, length, &info) != UCS_OK;
 }
 
-/* A dmabuf may be host memory, but its pages need not be accessible at this address. */
+/* @return Whose memory it is. UCX numbers the devices of a host. */
+static uint8_t uct_varuna_mem_device(const ucs_memory_info_t *info)
+{
+    return ((info->sys_dev == UCS_SYS_DEVICE_ID_UNKNOWN) ||
+            (info->sys_dev >= (UCT_VARUNA_DEVICE_UNKNOWN - 1))) ?
+           UCT_VARUNA_DEVICE_UNKNOWN : (info->sys_dev + 1);
+}
+
+/* A dmabuf may be host memory, but its pages need not be accessible at this address. Other
+ * memory of a device is registered at its address if a peer-memory module lets NICs do that. */
 static ucs_status_t
 uct_varuna_md_check_memtype(const uct_varuna_md_t *md, const void *address,
                             size_t length, uct_varuna_reg_arg_t arg,
-                            int *is_device_p)
+                            uint8_t *device_p)
 {
-    int is_dmabuf  = uct_varuna_compat_reg_is_dmabuf(arg);
-    int is_device  = is_dmabuf || !uct_varuna_mem_is_host(address, length);
-    int can_dmabuf = !!(md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    int is_dmabuf          = uct_varuna_compat_reg_is_dmabuf(arg);
+    int can_dmabuf         = !!(md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+    ucs_memory_info_t info = {
+        .type    = UCS_MEMORY_TYPE_UNKNOWN,
+        .sys_dev = UCS_SYS_DEVICE_ID_UNKNOWN
+    };
+    int is_host = (ucs_memtype_cache_lookup(address, length, &info) != UCS_OK);
 
-    if (is_device && !(is_dmabuf && can_dmabuf)) {
+    if (is_host && !is_dmabuf) {
+        *device_p = UCT_VARUNA_DEVICE_HOST;
+        return UCS_OK;
+    }
+
+    if (is_dmabuf ? !can_dmabuf : !(md->attr.reg_mem_types & UCS_BIT(info.type))) {
         ucs_log(uct_varuna_compat_reg_log_level(arg),
                 "rc_varuna cannot register memory of a device: %p, %zu bytes%s",
                 address, length,
@@ -76,8 +94,16 @@ uct_varuna_md_check_memtype(const uct_varuna_md_t *md, const void *address,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    *is_device_p = is_device;
+    *device_p = uct_varuna_mem_device(&info);
     return UCS_OK;
+}
+
+/* The driver of a NIC may register no dmabufs, while those of others do. */
+static int uct_varuna_md_nic_takes(const uct_varuna_md_t *md, unsigned nic,
+                                   uct_varuna_reg_arg_t arg)
+{
+    return !uct_varuna_compat_reg_is_dmabuf(arg) ||
+           (md->nics[nic].md_attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 }
 
 /* Register on those NICs whose status is UCS_ERR_NO_RESOURCE. @return How many of them have
@@ -90,7 +116,7 @@ static unsigned uct_varuna_md_reg_some(uct_varuna_md_t *md, uct_varuna_mem_t *me
     unsigned nic;
 
     uct_varuna_md_for_each_inner(md, nic) {
-        if (statuses[nic] == UCS_ERR_NO_RESOURCE) {
+        if ((statuses[nic] == UCS_ERR_NO_RESOURCE) && uct_varuna_md_nic_takes(md, nic, arg)) {
             statuses[nic] = uct_varuna_md_reg_inner(md, nic, address, length, arg, is_urgent,
                                                     &mem->inner[nic]);
             num_alive    += (statuses[nic] == UCS_OK) && !uct_varuna_md_is_spare(md, mem, nic);
@@ -137,7 +163,8 @@ static ucs_status_t uct_varuna_md_reg(uct_varuna_md_t *md, uct_varuna_mem_t *mem
 
     uct_varuna_md_for_each_inner(md, nic) {
         if (statuses[nic] != UCS_OK) {
-            status = uct_varuna_md_do_without(md, nic, statuses[nic], &mem->inner[nic]);
+            status = uct_varuna_md_do_without(md, nic, statuses[nic], mem->device,
+                                              &mem->inner[nic]);
             if (status != UCS_OK) {
                 return status;
             }
@@ -156,9 +183,9 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     uct_varuna_mem_t *mem;
     ucs_status_t status;
     unsigned nic, owner;
-    int is_device;
+    uint8_t device;
 
-    status = uct_varuna_md_check_memtype(md, address, length, arg, &is_device);
+    status = uct_varuna_md_check_memtype(md, address, length, arg, &device);
     if (status != UCS_OK) {
         return status;
     }
@@ -171,6 +198,7 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     }
 
     mem->num_nics = md->num_nics;
+    mem->device   = device;
     status        = uct_varuna_md_reg(md, mem, address, length, arg);
     if (status != UCS_OK) {
         goto err_dereg;
@@ -186,7 +214,6 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     mem->address = address;
     mem->length  = length;
     mem->is_atomic = uct_varuna_compat_reg_is_atomic(arg);
-    mem->is_device = is_device;
     mem->flags     = uct_varuna_compat_reg_flags(arg);
     uct_varuna_return_add_mem(md, mem);
     *memh_p = mem;
@@ -401,6 +428,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
     uct_varuna_md_share(md, memh, keys);
     memset(buffer, 0, md->attr.rkey_packed_size);
     key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
+                                      ((uct_varuna_mem_t*)memh)->device,
                                       ((uct_varuna_mem_t*)memh)->token, buffer);
     ucs_for_each_bit(nic, nic_map) {
         memcpy(key, &keys[nic], sizeof(keys[nic]));
@@ -420,7 +448,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
 static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
     if (!uct_varuna_atomic_modes[md->atomic_mode].by_cpu || !mem->is_atomic ||
-        mem->is_device) {
+        (mem->device != UCT_VARUNA_DEVICE_HOST)) {
         return;
     }
 
@@ -488,23 +516,74 @@ int uct_varuna_md_is_shared(uct_varuna_md_t *md, uint64_t address,
     return found;
 }
 
+/* A key of ib is a number, there is nothing to be kept. Lock held */
+static int uct_varuna_md_get_rkey(const uct_varuna_md_t *md, const uct_varuna_mem_t *mem,
+                                  unsigned nic, uct_rkey_t *rkey_p)
+{
+    uct_rkey_bundle_t bundle;
+
+    if ((mem->inner[nic] == NULL) || uct_varuna_md_is_spare(md, mem, nic) ||
+        (uct_rkey_unpack(md->ib, &mem->keys[nic], &bundle) != UCS_OK)) {
+        return 0;
+    }
+
+    *rkey_p = bundle.rkey;
+    uct_rkey_release(md->ib, &bundle);
+    return 1;
+}
+
+/* Unknown devices may be as many as there are regions. */
+static int uct_varuna_md_is_listed(uint8_t device, const uct_varuna_place_t *places,
+                                   unsigned num)
+{
+    unsigned i;
+
+    for (i = 0; (device != UCT_VARUNA_DEVICE_UNKNOWN) && (i < num); ++i) {
+        if (places[i].device == device) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+unsigned uct_varuna_md_list_devices(uct_varuna_md_t *md, unsigned nic,
+                                    uct_varuna_place_t *places, unsigned max)
+{
+    unsigned num = 0;
+    const uct_varuna_mem_t *mem;
+
+    pthread_mutex_lock(&md->lock);
+    ucs_list_for_each(mem, &md->mems, list) {
+        if ((mem->device == UCT_VARUNA_DEVICE_HOST) || !mem->is_shared ||
+            uct_varuna_md_is_listed(mem->device, places, ucs_min(num, max))) {
+            continue;
+        }
+
+        if (num >= max) {
+            ++num;
+            break;
+        }
+
+        if (uct_varuna_md_get_rkey(md, mem, nic, &places[num].rkey)) {
+            places[num].device  = mem->device;
+            places[num].address = (uintptr_t)mem->address;
+            ++num;
+        }
+    }
+    pthread_mutex_unlock(&md->lock);
+    return num;
+}
+
 int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
                             size_t length, uct_rkey_t *rkey_p)
 {
-    int found = 0;
-    uct_rkey_bundle_t bundle;
-    uct_varuna_mem_t *mem;
+    const uct_varuna_mem_t *mem;
+    int found;
 
     pthread_mutex_lock(&md->lock);
-    mem = uct_varuna_md_find(md, address, length);
-    if ((mem != NULL) && (mem->inner[nic] != NULL) &&
-        !uct_varuna_md_is_spare(md, mem, nic) &&
-        (uct_rkey_unpack(md->ib, &mem->keys[nic], &bundle) == UCS_OK)) {
-        /* A key of ib is a number, there is nothing to be kept */
-        *rkey_p = bundle.rkey;
-        uct_rkey_release(md->ib, &bundle);
-        found   = 1;
-    }
+    mem   = uct_varuna_md_find(md, address, length);
+    found = (mem != NULL) && uct_varuna_md_get_rkey(md, mem, nic, rkey_p);
     pthread_mutex_unlock(&md->lock);
     return found;
 }

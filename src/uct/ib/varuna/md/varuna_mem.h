@@ -11,7 +11,7 @@
 
 #include <ucs/memory/memory_type.h>
 
-/** As uct_md_ops_t::mem_reg. Memory that the CPU cannot access is refused. */
+/** As uct_md_ops_t::mem_reg. */
 ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address, size_t length,
                                    uct_varuna_reg_arg_t arg, uct_mem_h *memh_p);
 
@@ -33,11 +33,10 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
 
 /* --- Memory of devices --- */
 
-/* Memory that is not the host's: a GPU's, or a NIC's own. rc_varuna reads the user's
- * buffers with the CPU when it compares a put with its target, and a log entry in host
- * memory proves the arrival of earlier writes to host memory only. */
+/* Memory that is not the host's: a GPU's, or a NIC's own. The CPU does not access it, and a log
+ * entry in host memory proves the arrival of earlier writes to host memory only. */
 
-/* What may be registered, and what the CPU may access. */
+/* What may be registered by any NIC, and what the CPU may access. */
 #define UCT_VARUNA_MEM_TYPES         UCS_BIT(UCS_MEMORY_TYPE_HOST)
 
 /**
@@ -46,6 +45,24 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
  * @return Nonzero if all of it is host memory, as far as UCX knows. Any thread.
  */
 int uct_varuna_mem_is_host(const void *address, size_t length);
+
+/** A place in the memory of a device, and a NIC's key for it. */
+typedef struct uct_varuna_place {
+    uint64_t                   address;
+    uct_rkey_t                 rkey;
+    uint8_t                    device;
+} uct_varuna_place_t;
+
+/**
+ * List one place in each device of which a peer may have a key for a NIC.
+ *
+ * @param [in]  nic     NIC index.
+ * @param [out] places  Room for @a max.
+ *
+ * @return How many there are; more than @a max if not all are listed. Any thread.
+ */
+unsigned uct_varuna_md_list_devices(uct_varuna_md_t *md, unsigned nic,
+                                    uct_varuna_place_t *places, unsigned max);
 
 /* --- Memory of which keys are out --- */
 

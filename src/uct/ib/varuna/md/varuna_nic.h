@@ -99,6 +99,8 @@ typedef struct uct_varuna_nic {
     int                        order_is_logged; /* Whether packets stay in order */
     int                        order_is_warned; /* ... and that they do not */
     int                        sl_move_is_logged;
+    uint8_t                    no_device_is_logged; /* Atomic: it registers none of their
+                                             memory. Owner: varuna_health.c */
 } uct_varuna_nic_t;
 
 /**

@@ -164,7 +164,8 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
         return status;
     }
 
-    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, 0, own->key);
+    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, UCT_VARUNA_DEVICE_HOST, 0,
+                                      own->key);
     ucs_for_each_bit(nic, nic_map) {
         memcpy(key, &keys[nic], sizeof(keys[nic]));
         key += sizeof(keys[nic]);

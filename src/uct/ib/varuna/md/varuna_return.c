@@ -131,7 +131,7 @@ static void uct_varuna_return_owe(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
             __atomic_store_n(&mem->inner[nic], mem->inner[owner], __ATOMIC_RELEASE);
         } else if (uct_varuna_md_is_spare(md, mem, nic)) {
             __atomic_store_n(&mem->inner[nic], md->nics[nic].spare, __ATOMIC_RELEASE);
-            mem->owed |= mem->is_device ? 0 : UCS_BIT(nic);
+            mem->owed |= (mem->device != UCT_VARUNA_DEVICE_HOST) ? 0 : UCS_BIT(nic);
         }
     }
 

@@ -30,7 +30,7 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys)
            (num_keys * UCT_VARUNA_INNER_KEY_SIZE);
 }
 
-void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
+void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode, uint8_t device,
                                   uint64_t token, void *buffer)
 {
     uct_varuna_packed_rkey_t *packed = buffer;
@@ -42,6 +42,7 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
         .key_size    = UCT_VARUNA_INNER_KEY_SIZE,
         .nic_map     = nic_map,
         .atomic_mode = atomic_mode,
+        .device      = device,
         .token       = token
     };
     return packed + 1;
@@ -114,6 +115,7 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
 
     rkey->num_keys    = ucs_ilog2(packed->nic_map) + 1;
     rkey->atomic_mode = (uct_varuna_atomic_mode_t)packed->atomic_mode;
+    rkey->device      = packed->device;
     rkey->token       = packed->token;
     for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
         rkey->keys[nic]         = UCT_INVALID_RKEY;

@@ -16,6 +16,8 @@
 struct uct_varuna_rkey {
     unsigned                   num_keys;   /* Highest NIC index + 1 */
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
+    uint8_t                    device;    /* Whose memory it is, UCT_VARUNA_DEVICE_HOST or a
+                                             number */
     uint64_t                   token;     /* Of the region, for the CPU */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner';
@@ -33,12 +35,13 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys);
  *
  * @param [in]  nic_map      NICs whose inner keys follow.
  * @param [in]  atomic_mode  uct_varuna_atomic_mode_t of this host.
+ * @param [in]  device       Whose memory it is.
  * @param [in]  token        Of the region, 0: no atomics by the CPU.
  * @param [out] buffer       Packed key.
  *
  * @return Place of the first inner key; each takes UCT_VARUNA_INNER_KEY_SIZE.
  */
-void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode,
+void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode, uint8_t device,
                                   uint64_t token, void *buffer);
 
 /**

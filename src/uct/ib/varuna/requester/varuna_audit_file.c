@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_audit_file.h"
+#include "varuna_device.h"
 #include "varuna_lane.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
@@ -165,7 +166,8 @@ void uct_varuna_audit_begin(uct_varuna_ep_t *ep, const uct_varuna_evidence_t *ev
     verdict->flags   = flags;
     verdict->kind    = ep->recovery.dead.kind;
     verdict->doubt   = doubt;
-    verdict->owes    = (ep->num_writes != ep->num_settled);
+    verdict->owes    = (ep->num_writes != ep->num_settled) ||
+                       !uct_varuna_devices_are_placed(ep, ep->num_writes);
     verdict->num_ops = ep->hot.num_reqs;
     ucs_strncpy_safe(verdict->link, uct_varuna_link_name(iface, ep->recovery.dead.link),
                      sizeof(verdict->link));

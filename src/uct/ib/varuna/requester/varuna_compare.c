@@ -59,7 +59,7 @@ static int uct_varuna_iov_is_host(const uct_iov_t *iov)
 {
     const uct_varuna_mem_t *mem = iov->memh;
 
-    return ((mem == UCT_MEM_HANDLE_NULL) || !mem->is_device) &&
+    return ((mem == UCT_MEM_HANDLE_NULL) || (mem->device == UCT_VARUNA_DEVICE_HOST)) &&
            uct_varuna_mem_is_host(iov->buffer, iov->length);
 }
 
@@ -147,11 +147,28 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     return UCS_OK;
 }
 
+/* Its data is in memory of a device, so that no target could tell. Once in a process. */
+static void uct_varuna_compare_tell_repeated(const uct_varuna_ep_t *ep,
+                                             const uct_varuna_req_t *req)
+{
+    static int is_told;
+
+    if ((uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_PUT) &&
+        !uct_varuna_req_is_readable(req) &&
+        !__atomic_exchange_n(&is_told, 1, __ATOMIC_RELAXED)) {
+        ucs_warn("rc_varuna: a put of %u bytes from memory of a device is repeated, and may have"
+                 " been executed before its link failed: the CPU does not read such memory, and"
+                 " a lost put is certain damage (" UCT_VARUNA_CONFIG_PREFIX "AMBIGUOUS=repeat)",
+                 req->length);
+    }
+}
+
 /* The targets do not tell: apply the user's policy. */
 static ucs_status_t uct_varuna_compare_undecided(uct_varuna_ep_t *ep,
                                                  const uct_varuna_req_t *req)
 {
     if (uct_varuna_ep_iface(ep)->config.ambiguous != UCT_VARUNA_AMBIGUOUS_FAIL) {
+        uct_varuna_compare_tell_repeated(ep, req);
         return UCS_OK;
     }
 

@@ -86,7 +86,11 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
     --uct_varuna_ep_requester(ep)->outstanding;
     if (ucs_unlikely(uct_varuna_req_is_read((uct_varuna_req_type_t)req->type))) {
         --ep->hot.num_reads;
-        ep->num_settled = req->log_sn;
+        if (ucs_likely(req->device == UCT_VARUNA_DEVICE_HOST)) {
+            ep->num_settled = req->log_sn;
+        } else {
+            uct_varuna_device_note_read(ep, req);
+        }
     }
 
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {

@@ -6,6 +6,7 @@
 #ifndef UCT_VARUNA_COMPLETION_H_
 #define UCT_VARUNA_COMPLETION_H_
 
+#include "varuna_device.h"
 #include "varuna_pending.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
@@ -68,7 +69,9 @@ uct_varuna_ep_is_placed_up_to(const uct_varuna_ep_t *ep, uint32_t sn, unsigned f
         return 1;
     }
 
-    return UCS_CIRCULAR_COMPARE32(ep->num_settled, >=, sn) ||
+    return (UCS_CIRCULAR_COMPARE32(ep->num_settled, >=, sn) &&
+            (!(flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE) ||
+             uct_varuna_devices_are_placed(ep, sn))) ||
            (ep->hot.state == UCT_VARUNA_EP_FAILED);
 }
 

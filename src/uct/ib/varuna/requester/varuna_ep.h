@@ -97,7 +97,11 @@ struct uct_varuna_req {
     uint8_t                    opcode;    /* Atomic; AM: uct_msg_flags; FLUSH: its flags */
     uint16_t                   size;      /* In the ring */
     uint8_t                    iovcnt;
-    uint8_t                    header_length;
+    union {
+        uint8_t                header_length; /* Of AM_ZCOPY */
+        uint8_t                device;     /* Of others: whose memory the target is,
+                                              UCT_VARUNA_DEVICE_HOST or a number of the peer's */
+    };
     /* End of the first cache line */
 
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* By the remote NIC: the
@@ -210,6 +214,9 @@ struct uct_varuna_ep {
                                                them */
     uint32_t                   num_reading; /* Of these, as many as the newest read of a
                                                flush follows. Owner: varuna_placed.c */
+    struct uct_varuna_devices  *devices;    /* Writes to memory of devices, which the three
+                                               above do not distinguish; NULL: none yet.
+                                               Owner: varuna_device.c */
 
     struct {                                /* Owner: varuna_stat.c, which names the
                                                counters; each file counts its own */

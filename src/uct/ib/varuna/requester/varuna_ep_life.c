@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_ep_life.h"
+#include "varuna_device.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_component.h>
@@ -149,6 +150,7 @@ static UCS_CLASS_CLEANUP_FUNC(uct_varuna_ep_t)
     uct_varuna_ep_abandon_lane(self, &self->recovery.dead);
     uct_varuna_ep_forget_left(self);
     uct_varuna_remains_release(uct_varuna_ep_take_reqs(self));
+    uct_varuna_devices_release(self);
     uct_varuna_requester(iface)->amo->fail_all(self, UCS_ERR_CANCELED);
     uct_varuna_ep_drop_next(self);
     uct_varuna_ep_pending_purge(&self->super.super, NULL, NULL);

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_lane.h"
+#include "varuna_device.h"
 #include "varuna_ep_event.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_path.h>
@@ -371,6 +372,11 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
     default:
         if (uct_varuna_ep_note_keyless(ep) && !uct_varuna_ep_unsent(ep)) {
             uct_varuna_ep_raise_lane_failed(ep, "memory is not registered there");
+            break;
+        }
+
+        if (uct_varuna_devices_are_read(ep)) {
+            uct_varuna_ep_raise_lane_failed(ep, "memory of a device could not be read");
             break;
         }
 

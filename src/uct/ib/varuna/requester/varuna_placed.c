@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_placed.h"
+#include "varuna_device.h"
 #include "varuna.inl"
 
 void uct_varuna_req_make_read_back(uct_varuna_req_t *req)
@@ -40,28 +41,94 @@ ucs_status_t uct_varuna_ep_read_back(uct_varuna_ep_t *ep, uct_completion_t *comp
     return status;
 }
 
-/* Flushes of the same writes share a read. */
-static ucs_status_t uct_varuna_ep_place(uct_varuna_ep_t *ep)
+ucs_status_t uct_varuna_ep_read_devices(uct_varuna_ep_t *ep)
+{
+    ucs_status_t status;
+    uct_varuna_req_t *req;
+
+    if (ucs_likely(ep->devices == NULL)) {
+        return UCS_OK;
+    }
+
+    do {
+        req = uct_varuna_req_new(ep);
+        if (req == NULL) {
+            return UCS_ERR_NO_RESOURCE;
+        }
+
+        uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_GET_BCOPY, NULL);
+        status = uct_varuna_devices_make_read(ep, req);
+        if (status != UCS_OK) {
+            return (status == UCS_ERR_NO_ELEM) ? UCS_OK : status;
+        }
+
+        status = uct_varuna_req_post(req, 1);
+        if (status == UCS_OK) {
+            uct_varuna_req_push(uct_varuna_ep_iface(ep), ep, req, UCT_VARUNA_REQ_GET_BCOPY);
+            uct_varuna_devices_read_posted(ep, req);
+        }
+    } while (status == UCS_OK);
+
+    return status;
+}
+
+/* Read memory of the host, unless such a read has returned, is under way, or is repeated with
+ * the rest. */
+static ucs_status_t uct_varuna_ep_place_host(uct_varuna_ep_t *ep)
 {
     ucs_status_t status;
 
-    if (ep->num_reading == ep->num_writes) {
-        return UCS_OK; /* It is under way, or is repeated with the rest */
-    }
-
-    if (ep->owed != NULL) {
-        return UCS_ERR_NO_RESOURCE;
+    if ((ep->num_reading == ep->num_writes) || (ep->num_settled == ep->num_writes)) {
+        return UCS_OK;
     }
 
     status = uct_varuna_ep_read_back(ep, NULL);
     if (status == UCS_OK) {
         ep->num_reading = ep->num_writes;
-    } else if (status != UCS_ERR_NO_RESOURCE) {
+    }
+    return status;
+}
+
+/* Flushes of the same writes share reads. */
+static ucs_status_t uct_varuna_ep_place(uct_varuna_ep_t *ep, unsigned flags)
+{
+    ucs_status_t status = UCS_OK;
+
+    if (ep->owed != NULL) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    if (flags & UCT_VARUNA_COMPAT_FLUSH_REMOTE) {
+        status = uct_varuna_ep_read_devices(ep);
+    }
+    if (status == UCS_OK) {
+        status = uct_varuna_ep_place_host(ep);
+    }
+    if (UCS_STATUS_IS_ERR(status) && (status != UCS_ERR_NO_RESOURCE)) {
+        /* The recovery's fence places all */
         uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(status));
         status = UCS_ERR_NO_RESOURCE;
     }
 
     return status;
+}
+
+int uct_varuna_ep_place_repeated(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_req_t *req;
+
+    if (ucs_likely(ep->devices == NULL)) {
+        return 0;
+    }
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        if ((req->type == UCT_VARUNA_REQ_FLUSH) &&
+            !uct_varuna_ep_is_placed_up_to(ep, req->log_sn, req->opcode)) {
+            return uct_varuna_ep_place(ep, req->opcode) != UCS_OK;
+        }
+    }
+
+    return 0;
 }
 
 int uct_varuna_req_pass_flush(uct_varuna_req_t *flush)
@@ -78,6 +145,11 @@ int uct_varuna_req_pass_flush(uct_varuna_req_t *flush)
         return 0;
     }
 
+    if ((flush->opcode & UCT_VARUNA_COMPAT_FLUSH_REMOTE) &&
+        !uct_varuna_devices_are_placed(ep, ep->num_writes)) {
+        return 0; /* Both are read when the endpoint is active */
+    }
+
     uct_varuna_req_make_read_back(flush); /* It has room for that */
     ++ep->hot.num_reads;
     return 1;
@@ -89,7 +161,8 @@ ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, unsigned flags,
     uct_varuna_req_t *req;
 
     if (!uct_varuna_ep_is_placed(ep, flags) &&
-        ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || (uct_varuna_ep_place(ep) != UCS_OK))) {
+        ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
+         (uct_varuna_ep_place(ep, flags) != UCS_OK))) {
         uct_varuna_ep_add_work(ep);
         if (ep->hot.state == UCT_VARUNA_EP_ACTIVE) {
             return UCS_ERR_NO_RESOURCE;

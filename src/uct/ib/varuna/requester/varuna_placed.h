@@ -26,6 +26,19 @@ ucs_status_t uct_varuna_ep_read_back(uct_varuna_ep_t *ep, uct_completion_t *comp
  */
 int uct_varuna_req_pass_flush(uct_varuna_req_t *flush);
 
+/** The same for memory of devices: post reads of all with writes that no read follows yet.
+ *  @return UCS_OK if all are posted; UCS_ERR_NO_RESOURCE to be called again;
+ *  UCS_ERR_EXCEEDS_LIMIT if only a fence proves anything, as there are too many devices. */
+ucs_status_t uct_varuna_ep_read_devices(uct_varuna_ep_t *ep);
+
+/**
+ * The endpoint is active: begin to place what flushes with UCT_VARUNA_COMPAT_FLUSH_REMOTE, that
+ * came before, wait for in memory of devices. The read that is made of them reads the host's.
+ *
+ * @return Nonzero to be called again.
+ */
+int uct_varuna_ep_place_repeated(uct_varuna_ep_t *ep);
+
 /**
  * Complete @a comp, unless it is NULL, when all requests are complete, and placed as the flags
  * of the flush want.

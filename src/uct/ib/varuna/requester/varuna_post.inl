@@ -7,6 +7,7 @@
 #ifndef UCT_VARUNA_POST_INL_
 #define UCT_VARUNA_POST_INL_
 
+#include "varuna_device.h"
 #include "varuna_post.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -58,7 +59,7 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
 #define UCT_VARUNA_MIN_MTU           256
 
 /* A completed write may be on its way to memory. A read of the same lane that returns later
- * proves that it has arrived. */
+ * proves that it has arrived, if both are of the host's memory, or of the same device's. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                           uct_varuna_req_type_t type)
@@ -67,6 +68,9 @@ uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         req->log_sn = ep->num_writes;
     } else if (!uct_varuna_req_is_message(type)) {
         ++ep->num_writes;
+        if (ucs_unlikely(req->device != UCT_VARUNA_DEVICE_HOST)) {
+            uct_varuna_device_note_write(ep, req);
+        }
     }
 }
 

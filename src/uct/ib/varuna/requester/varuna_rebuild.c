@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_rebuild.h"
+#include "varuna_device.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_rc_addr.h>
@@ -529,7 +530,10 @@ static void uct_varuna_ep_post_swap_read(uct_varuna_ep_t *ep)
         return;
     }
 
-    status = uct_varuna_ep_read_back(ep, NULL);
+    status = uct_varuna_ep_read_devices(ep);
+    if (status == UCS_OK) {
+        status = uct_varuna_ep_read_back(ep, NULL);
+    }
     if (status == UCS_OK) {
         ep->next.swap_posts = 1;
         ++ep->stats.rebuild_reads;

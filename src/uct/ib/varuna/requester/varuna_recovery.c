@@ -152,7 +152,8 @@ static ucs_status_t uct_varuna_ep_post_waiting(uct_varuna_ep_t *ep)
             continue;
         }
 
-        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET);
+        reads += (uct_varuna_req_info(req)->kind == UCT_VARUNA_OP_GET) &&
+                 !(req->flags & UCT_VARUNA_REQ_FLAG_DONE);
         if ((req->flags & (UCT_VARUNA_REQ_FLAG_POSTED |
                            UCT_VARUNA_REQ_FLAG_DONE))) {
             posted += !(req->flags & UCT_VARUNA_REQ_FLAG_DONE);
@@ -285,7 +286,8 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
         }
     }
 
-    if (ucs_unlikely(uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->progress(ep))) {
+    if (ucs_unlikely(uct_varuna_requester(uct_varuna_ep_iface(ep))->amo->progress(ep)) ||
+        ucs_unlikely(uct_varuna_ep_place_repeated(ep))) {
         return 1;
     }
 

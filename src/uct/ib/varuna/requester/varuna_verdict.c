@@ -10,6 +10,7 @@
 #endif
 
 #include "varuna_verdict.h"
+#include "varuna_device.h"
 #include "varuna_audit_file.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_compare.h"
@@ -46,7 +47,8 @@ static int uct_varuna_ep_owes_nothing(const uct_varuna_ep_t *ep)
     uct_varuna_op_kind_t kind;
     uct_varuna_req_t *req;
 
-    if ((ep->num_writes != ep->num_settled) || (ep->hot.num_amos > 0)) {
+    if ((ep->num_writes != ep->num_settled) || (ep->hot.num_amos > 0) ||
+        !uct_varuna_devices_are_placed(ep, ep->num_writes)) {
         return 0;
     }
 
@@ -319,7 +321,8 @@ uct_varuna_ep_fenced(const uct_varuna_ep_t *ep, const uct_varuna_ctl_fence_rep_t
                UCT_VARUNA_FENCED_OTHER;
     }
 
-    return (result->doubt != UCT_VARUNA_DOUBT_NONE) ? UCT_VARUNA_FENCED_OTHER :
+    return ((result->doubt != UCT_VARUNA_DOUBT_NONE) ||
+            !(rep->flags & UCT_VARUNA_FENCE_FLAG_QP)) ? UCT_VARUNA_FENCED_OTHER :
            UCT_VARUNA_FENCED_RESET;
 }
 
@@ -374,6 +377,7 @@ void uct_varuna_ep_handle_fence_rep(uct_varuna_ep_t *ep,
 
     uct_varuna_stat_fenced(ep, uct_varuna_ep_fenced(ep, rep, &result));
     ep->num_settled = ep->num_writes;
+    uct_varuna_devices_settle(ep);
     uct_varuna_ep_forget_left(ep);
     uct_varuna_ep_end_decision(ep, status);
 }

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_fence.h"
+#include "varuna_arrival.h"
 #include "varuna_spare.h"
 #include "varuna_target.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
@@ -50,16 +51,30 @@ struct uct_varuna_fence {
     uint8_t                    is_stopped;
     uint8_t                    is_last_wqe;  /* The event came */
     uint8_t                    is_psn_known;
-    uint8_t                    is_reset;
+    uint8_t                    is_reset;     /* Perhaps before: then the rest is known */
+    uint8_t                    is_new_reset; /* ... or by this */
+    uint8_t                    has_arrived;  /* Data for devices */
     uint32_t                   epsn;
     ucs_time_t                 event_timeout;
     ucs_time_t                 event_until;
 };
 
+/* It does not pass what was accepted before */
+static ucs_status_t uct_varuna_fence_look_for_arrival(uct_varuna_fence_t *fence)
+{
+    fence->has_arrived = fence->is_reset &&
+                         uct_varuna_arrival_prove(fence->resp, fence->link);
+    return UCS_OK;
+}
+
 static ucs_status_t uct_varuna_fence_run(uct_varuna_cmd_t *cmd)
 {
     uct_varuna_fence_t *fence = ucs_derived_of(cmd, uct_varuna_fence_t);
     ucs_status_t status;
+
+    if (fence->is_reset) {
+        return uct_varuna_fence_look_for_arrival(fence);
+    }
 
     if (!fence->is_stopped) {
         status = uct_varuna_tl_stop(fence->ep, fence->kind);
@@ -80,7 +95,8 @@ static ucs_status_t uct_varuna_fence_run(uct_varuna_cmd_t *cmd)
     fence->is_psn_known = (uct_varuna_tl_query_epsn(fence->ep, fence->kind,
                                                     &fence->epsn) == UCS_OK);
     fence->is_reset     = (uct_varuna_tl_reset(fence->ep, fence->kind) == UCS_OK);
-    return UCS_OK;
+    fence->is_new_reset = fence->is_reset;
+    return uct_varuna_fence_look_for_arrival(fence);
 }
 
 /* A NIC that did not raise the event once is hardly waited for again. */
@@ -152,7 +168,9 @@ static void uct_varuna_fence_take(const uct_varuna_fence_t *fence, ucs_status_t 
         return; /* It was not asked again */
     }
 
-    uct_varuna_fence_note_event(resp, fence);
+    if (!fence->is_reset || fence->is_new_reset) {
+        uct_varuna_fence_note_event(resp, fence);
+    }
     qp->flags   &= ~UCT_VARUNA_FENCE_FLAG_PSN;
     qp->flags   |= fence->is_psn_known ? UCT_VARUNA_FENCE_FLAG_PSN : 0;
     qp->epsn     = fence->is_psn_known ? (fence->epsn & UCS_MASK(24)) : 0;
@@ -161,13 +179,14 @@ static void uct_varuna_fence_take(const uct_varuna_fence_t *fence, ucs_status_t 
 
     /* What it had accepted has left the NIC, by RESET or by time */
     if (!uct_varuna_fence_nic_lingers(resp, qp->link) &&
-        (qp->is_reset ||
+        ((qp->is_reset && fence->has_arrived) ||
          ((now - qp->stopped_at) > resp->iface->config.packet_lifetime))) {
         qp->flags |= UCT_VARUNA_FENCE_FLAG_QP;
     }
 
-    ucs_debug("rc_varuna: target %u: fenced epoch=%u%s, expected psn %s%u",
+    ucs_debug("rc_varuna: target %u: fenced epoch=%u%s%s, expected psn %s%u",
               fence->target->id, qp->epoch, qp->is_reset ? "" : " without RESET",
+              (!qp->is_reset || fence->has_arrived) ? "" : ", its data is on its way",
               (qp->flags & UCT_VARUNA_FENCE_FLAG_PSN) ? "" : "unknown ", qp->epsn);
 }
 
@@ -343,6 +362,9 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
     fence->link           = qp->link;
     fence->kind           = uct_varuna_link_set(resp->iface, qp->link)->fast;
     fence->is_stopped     = (qp->stopped_at != 0);
+    fence->is_reset       = qp->is_reset;
+    fence->is_psn_known   = !!(qp->flags & UCT_VARUNA_FENCE_FLAG_PSN);
+    fence->epsn           = qp->epsn;
     fence->event_timeout  = ucs_time_from_sec((resp->no_last_wqe & UCS_BIT(qp->link)) ?
                                               UCT_VARUNA_LAST_WQE_GRACE :
                                               UCT_VARUNA_LAST_WQE_TIMEOUT);

@@ -225,6 +225,9 @@ struct uct_varuna_responder {
     uct_varuna_spares_t        spares;
     const uct_varuna_served_ops_t *amo;    /* NULL: there is nothing to do for atomics */
     void                       *amo_part;  /* Of the mode of atomics, which knows its type */
+    struct uct_varuna_readback *readbacks[UCT_VARUNA_MAX_LINKS]; /* By link; NULL: not needed
+                                              yet. Of the NIC's thread. Owner:
+                                              varuna_arrival.c */
     unsigned                   no_last_wqe; /* Links whose NIC does not raise that event.
                                               Owner: varuna_fence.c */
     struct {                               /* Active messages. Main thread. Owner:

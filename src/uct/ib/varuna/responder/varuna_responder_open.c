@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_target.h"
+#include "varuna_arrival.h"
 #include "varuna_responder_open.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_am.h"
@@ -134,6 +135,7 @@ void uct_varuna_responder_destroy(uct_varuna_responder_t *resp)
         resp->amo->close(resp);
     }
     uct_varuna_ctl_unlock(resp->ctl);
+    uct_varuna_arrival_cleanup(resp);
     ucs_free(resp);
 }
 

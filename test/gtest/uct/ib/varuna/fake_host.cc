@@ -49,6 +49,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
     iface()->uuid                       = UUID;
     iface()->secret_key.words[0]        = 17;
     iface()->num_links                  = num_links;
+    ucs_list_head_init(&m_md->mems);
     ucs_list_head_init(&iface()->graveyard);
     ucs_list_head_init(&iface()->rest.eps);
     ucs_list_head_init(&requester()->work);

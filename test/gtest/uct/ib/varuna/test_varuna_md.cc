@@ -585,57 +585,70 @@ UCS_TEST_F(test_varuna_md, memory_of_a_device_is_refused) {
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
-UCS_TEST_F(test_varuna_md, dmabufs_are_advertised_on_demand) {
+/* By one NIC that can, unless the user does not want it. UCX before 1.14 knows none */
+UCS_TEST_F(test_varuna_md, dmabufs_are_advertised) {
     add_many(2);
-    for (fake_ib::device &device : m_ib.devices) {
-        device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
-    }
+    m_ib.devices[0].md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
     open();
     EXPECT_EQ(0u, m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
-    m_dmabuf = true;
-    open();
-    EXPECT_EQ(uint64_t(UCT_VARUNA_COMPAT_REG_DMABUF),
-              m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
-    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.reg_mem_types);
-    EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.access_mem_types);
+    for (int dmabuf : {UCS_AUTO, UCS_TRY, (UCT_VARUNA_COMPAT_REG_DMABUF == 0) ? UCS_TRY : UCS_YES}) {
+        m_dmabuf = dmabuf;
+        open();
+        EXPECT_EQ(uint64_t(UCT_VARUNA_COMPAT_REG_DMABUF),
+                  m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
+        EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.reg_mem_types);
+        EXPECT_EQ(UCS_BIT(UCS_MEMORY_TYPE_HOST), m_md->attr.access_mem_types);
+    }
 }
 
-/* Of one NIC, or of UCX before 1.14 */
+/* By no NIC, or by UCX before 1.14: only who insists is told */
 UCS_TEST_F(test_varuna_md, dmabufs_are_not_supported) {
     scoped_log_handler slh(hide_warns_logger);
 
-    m_dmabuf = true;
     add_many(2);
-    m_ib.devices[0].md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
+    m_dmabuf = UCS_AUTO;
     m_warnings.clear();
+    ASSERT_UCS_OK(open_status());
+    EXPECT_EQ(0u, m_warnings.size());
+
+    close();
+    m_dmabuf = UCS_YES;
     ASSERT_UCS_OK(open_status());
     ASSERT_EQ(1u, m_warnings.size());
     EXPECT_NE(std::string::npos,
-              m_warnings[0].find("does not register dmabufs")) << m_warnings[0];
+              m_warnings[0].find((UCT_VARUNA_COMPAT_REG_DMABUF == 0) ?
+                                 "UCX 1.14 or later is needed" :
+                                 "no driver of a NIC registers dmabufs")) << m_warnings[0];
     EXPECT_EQ(0u, m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 }
 
 #if UCT_VARUNA_HAVE_EXTENDED
 UCS_TEST_F(test_varuna_md, dmabufs_or_extended_atomics) {
-    m_dmabuf      = true;
+    m_dmabuf      = UCS_YES;
     m_atomic_mode = UCT_VARUNA_ATOMIC_EXTENDED;
     add_many(2);
     open_fails({"all"}, UCS_ERR_INVALID_PARAM,
                "UCX_RC_VARUNA_DMABUF=y cannot be combined with");
+
+    /* The default gives way */
+    m_dmabuf = UCS_AUTO;
+    m_ib.devices[0].md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
+    open();
+    EXPECT_EQ(0u, m_md->attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 }
 #endif
 
 #if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-UCS_TEST_F(test_varuna_md, dmabuf_is_registered_on_all_nics) {
+UCS_TEST_F(test_varuna_md, dmabuf_is_registered_where_it_can_be) {
     uct_md_mem_reg_params_t params = {};
     uint8_t buffer[MAX_KEY];
     uct_mem_h memh;
 
-    m_dmabuf      = true;
+    m_dmabuf      = UCS_YES;
     m_atomic_mode = UCT_VARUNA_ATOMIC_CPU;
     add_many(3);
-    for (fake_ib::device &device : m_ib.devices) {
-        device.md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
+    for (unsigned i = 0; i < 2; ++i) { /* Not the third */
+        m_ib.devices[i].md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
     }
     open();
     become_device(m_buffer, sizeof(m_buffer));
@@ -650,23 +663,31 @@ UCS_TEST_F(test_varuna_md, dmabuf_is_registered_on_all_nics) {
     params.dmabuf_offset = 4096;
     ASSERT_UCS_OK(uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
                                     &params, &memh));
-    EXPECT_EQ(3u, m_ib.num_mems);
-    EXPECT_EQ(std::vector<int>({42, 42, 42}), m_ib.dmabufs);
-    /* The CPU executes no atomics on it */
+    EXPECT_EQ(2u, m_ib.num_mems);
+    EXPECT_EQ(std::vector<int>({42, 42}), m_ib.dmabufs);
+    /* The CPU executes no atomics on it, and peers know what it is */
     ASSERT_UCS_OK(pack(memh, buffer));
+    EXPECT_EQ(UCT_VARUNA_DEVICE_UNKNOWN, ((const uct_varuna_packed_rkey_t*)buffer)->device);
+    EXPECT_EQ(3u, ((const uct_varuna_packed_rkey_t*)buffer)->nic_map);
+
+    uct_varuna_place_t places[1];
+    EXPECT_EQ(1u, uct_varuna_md_list_devices(m_md, 1, places, 1));
+    EXPECT_EQ((uintptr_t)m_buffer, places[0].address);
+    EXPECT_EQ(0u, uct_varuna_md_list_devices(m_md, 2, places, 1));
+    EXPECT_GT(uct_varuna_md_list_devices(m_md, 1, places, 0), 0u);
     EXPECT_EQ(0u, static_cast<uct_varuna_mem_t*>(memh)->token);
-    EXPECT_TRUE(static_cast<uct_varuna_mem_t*>(memh)->is_device);
+    EXPECT_EQ(UCT_VARUNA_DEVICE_UNKNOWN, static_cast<uct_varuna_mem_t*>(memh)->device);
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
     ucs_memtype_cache_remove(m_buffer, sizeof(m_buffer));
 
     /* Not in the cache: its pages may be out of the CPU's reach */
     ASSERT_UCS_OK(uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
                                     &params, &memh));
-    EXPECT_TRUE(static_cast<uct_varuna_mem_t*>(memh)->is_device);
+    EXPECT_EQ(UCT_VARUNA_DEVICE_UNKNOWN, static_cast<uct_varuna_mem_t*>(memh)->device);
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 
     /* Refused by default */
-    m_dmabuf = false;
+    m_dmabuf = UCS_NO;
     open();
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
               uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),

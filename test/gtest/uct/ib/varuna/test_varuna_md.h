@@ -192,7 +192,7 @@ protected:
     uct_varuna_packed_rkey_t *make_key(uint8_t nic_map, void *buffer)
     {
         uint8_t *key = (uint8_t*)uct_varuna_rkey_pack_header(
-                nic_map, UCT_VARUNA_ATOMIC_NATIVE, 0, buffer);
+                nic_map, UCT_VARUNA_ATOMIC_NATIVE, UCT_VARUNA_DEVICE_HOST, 0, buffer);
         uint64_t value;
 
         for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
@@ -220,7 +220,7 @@ protected:
     uct_component_t  m_component = {};
     uct_varuna_md_t  *m_md;
     unsigned         m_atomic_mode = UCT_VARUNA_ATOMIC_NATIVE;
-    bool             m_dmabuf      = false;
+    int              m_dmabuf      = UCS_NO;
     unsigned long    m_vqp_links   = UCS_ULUNITS_AUTO;
     char             m_buffer[4096];
 };

@@ -51,8 +51,8 @@ template<typename attr_t> std::vector<field<attr_t> > fields()
     return {
         FIELD(max_alloc, NULL),
         FIELD(max_reg, NULL),
-        FIELD(flags, "ours neither allocates nor exports keys, and registers dmabufs on demand"),
-        FIELD(reg_mem_types, "memory of devices is registered by dmabufs only"),
+        FIELD(flags, "ours neither allocates nor exports keys, and the user may not want dmabufs"),
+        FIELD(reg_mem_types, "where the memory of devices is registered is found out from all NICs"),
         FIELD(reg_nonblock_mem_types, "the same"),
         FIELD(cache_mem_types, NULL),
         FIELD(gva_mem_types, "a key belongs to a region"),
@@ -135,7 +135,9 @@ UCS_TEST_F(test_varuna_md_attr, each_is_restricted) {
     inner.cache_mem_types    = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     inner.required_mem_flags = 2;
     uct_varuna_md_attr_add(&attr, &inner);
-    EXPECT_EQ(uint64_t(UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY), attr.flags);
+    /* Another NIC may register the memory of devices */
+    EXPECT_EQ(uint64_t(UCT_MD_FLAG_NEED_MEMH | UCT_MD_FLAG_NEED_RKEY |
+                       UCT_VARUNA_COMPAT_REG_DMABUF), attr.flags);
     EXPECT_EQ(0u, attr.max_alloc);
     EXPECT_EQ(0u, attr.max_reg);
     EXPECT_EQ(0u, attr.reg_mem_types);

@@ -1,0 +1,214 @@
+/* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
+ * See LICENSE for terms (BSD-3-Clause).
+ *
+ * What an endpoint has written to memory of the peer's devices: which reads and fences prove
+ * that it has arrived there, and when they are wanted.
+ */
+#include "test_varuna_recovery.h"
+
+extern "C" {
+#include <uct/ib/varuna/requester/varuna_completion.h>
+}
+
+class test_varuna_device : public test_varuna_recovery {
+protected:
+    typedef std::vector<std::string> names;
+
+    virtual void init()
+    {
+        test_varuna_recovery::init();
+        m_comp.func   = [](uct_completion_t*) {};
+        m_comp.status = UCS_OK;
+        m_comp.count  = 1;
+        for (unsigned i = 0; i < sizeof(m_keys) / sizeof(*m_keys); ++i) {
+            m_keys[i]        = rkey;
+            m_keys[i].device = i + 1;
+        }
+    }
+
+    ucs_status_t put_to(unsigned device, uint64_t value = 1)
+    {
+        return uct_varuna_ep_put_short(&ep->super.super, &value, sizeof(value), TARGET,
+                                       (uct_rkey_t)&m_keys[device]);
+    }
+
+    void acknowledge()
+    {
+        uct_varuna_ep_signal(ep);
+        step();
+        ASSERT_EQ(0u, ep->hot.num_reqs);
+        lane(0).posted.clear();
+    }
+
+    void read_host()
+    {
+        ASSERT_EQ(UCS_INPROGRESS,
+                  uct_varuna_ep_get_bcopy(&ep->super.super,
+                                          (uct_unpack_callback_t)ucs_empty_function, NULL, 8,
+                                          TARGET, (uct_rkey_t)&rkey, NULL));
+        lane(0).complete();
+        lane(0).posted.clear();
+    }
+
+    ucs_status_t flush_remote(uct_completion_t *comp = NULL)
+    {
+        return uct_varuna_ep_flush(&ep->super.super, UCT_VARUNA_COMPAT_FLUSH_REMOTE, comp);
+    }
+
+    /* Where reads were posted: "device", "host" */
+    names reads(unsigned link)
+    {
+        names found;
+
+        for (const fake_lane::post &post : lane(link).posted) {
+            if (post.op == "get") {
+                found.push_back((post.addr == TARGET) ? "device" : "host");
+            }
+        }
+        return found;
+    }
+
+    uct_varuna_rkey_t m_keys[9];
+    uct_completion_t  m_comp;
+};
+
+/* Once, and only devices that were written to */
+UCS_TEST_F(test_varuna_device, remote_flush_reads_each) {
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    ASSERT_UCS_OK(put_to(1));
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    EXPECT_EQ(UCS_OK, uct_varuna_ep_flush(&ep->super.super, 0, NULL));
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    EXPECT_EQ((names{"device", "device", "host"}), reads(0));
+    EXPECT_EQ(1, m_comp.count);
+    lane(0).complete();
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(UCS_OK, flush_remote());
+
+    ASSERT_UCS_OK(put_to(1));
+    acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    EXPECT_EQ((names{"device", "host"}), reads(0));
+}
+
+/* A read of the host's memory says nothing of it */
+UCS_TEST_F(test_varuna_device, remote_flush_after_a_read_of_the_host) {
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    read_host();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    EXPECT_EQ(names{"device"}, reads(0));
+}
+
+/* ... so the lane is fenced, which does, and no read is left to be repeated */
+UCS_TEST_F(test_varuna_device, fence_after_a_read_of_the_host) {
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    read_host();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    fail_link();
+    answer_fence(1);
+    step();
+    step();
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(names{}, reads(1));
+    EXPECT_EQ(0, m_comp.count);
+    EXPECT_EQ(UCS_OK, flush_remote());
+}
+
+/* What only had reads of the host after it is left without a fence */
+UCS_TEST_F(test_varuna_device, no_fence_after_a_read_of_the_device) {
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    lane(0).complete();
+    link_down(0);
+    step();
+    step();
+    EXPECT_NE(UCT_VARUNA_EP_FENCE, state());
+}
+
+UCS_TEST_F(test_varuna_device, swap_reads_it) {
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    connect_rc(0);
+    for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_SWAP); ++i) {
+        step();
+    }
+    step();
+    EXPECT_EQ((names{"device", "host"}), reads(0));
+}
+
+/* A flush that waits for a repeated put reads when that is posted */
+UCS_TEST_F(test_varuna_device, repeated_put_is_read_back) {
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    fail_link();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    answer_fence(1);
+    compare(lane(1), 0);
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    step();
+    EXPECT_EQ((names{"device", "device", "host"}), reads(1)) << "the first one compares";
+    EXPECT_EQ(1, m_comp.count);
+    lane(1).complete();
+    EXPECT_EQ(0, m_comp.count);
+}
+
+/* The user need not keep memory registered that was written: a read of ours that fails takes
+ * the lane, and a request of the user's the endpoint */
+UCS_TEST_F(test_varuna_device, deregistered_by_the_peer) {
+    scoped_log_handler slh(hide_warns_logger);
+
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_IO_ERROR);
+    step();
+    EXPECT_NE(UCT_VARUNA_EP_FAILED, state());
+    EXPECT_NE(UCT_VARUNA_EP_ACTIVE, state());
+}
+
+UCS_TEST_F(test_varuna_device, wrong_key_of_the_user) {
+    scoped_log_handler slh(hide_warns_logger);
+
+    open();
+    ASSERT_UCS_OK(put_to(0));
+    uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_IO_ERROR);
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+}
+
+/* The recovery's fence does it */
+UCS_TEST_F(test_varuna_device, more_than_are_remembered) {
+    open();
+    for (unsigned i = 0; i < sizeof(m_keys) / sizeof(*m_keys); ++i) {
+        ASSERT_UCS_OK(put_to(i));
+    }
+    acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    step();
+    EXPECT_NE(UCT_VARUNA_EP_ACTIVE, state());
+}
+
+/* Regions of devices that nobody can tell apart are devices of their own */
+UCS_TEST_F(test_varuna_device, unknown) {
+    open();
+    m_keys[0].device  = UCT_VARUNA_DEVICE_UNKNOWN;
+    m_keys[1].device  = UCT_VARUNA_DEVICE_UNKNOWN;
+    m_keys[1].keys[0] = 12345;
+    ASSERT_UCS_OK(put_to(0));
+    ASSERT_UCS_OK(put_to(1));
+    ASSERT_UCS_OK(put_to(0));
+    acknowledge();
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote());
+    EXPECT_EQ((names{"device", "device", "host"}), reads(0));
+}
