@@ -3,14 +3,17 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # usage: contrib/test_ucx.sh PREFIX SRC [-f GTEST_FILTER] [SUITE...]
+#        contrib/test_ucx.sh PREFIX SRC -- COMMAND...
 #
 # Builds the plugin for the UCX that is installed in PREFIX, whose source tree is SRC, and
 # runs test suites with it, by default those of the table in docs/TESTING.md. All goes to
 # _build-ucx-VERSION and _install-ucx-VERSION of the checkout. The other arguments, the
-# results and the exit status are those of contrib/test.sh.
+# results and the exit status are those of contrib/test.sh; with the second form, those of
+# another script of contrib/ that builds what it runs: contrib/bench/run.sh -i.
 #
 # Neither is part of this project: get a release of UCX, and configure it with
 #   --with-verbs --with-mlx5-dv --enable-mt
+# by its contrib/configure-release to measure costs, as this leaves out its assertions.
 
 set -euo pipefail
 prog=test_ucx
@@ -44,10 +47,15 @@ fi
 export RC_VARUNA_UCX=$ucx RC_VARUNA_UCX_SRC=$src
 export RC_VARUNA_BUILD=$top/_build-ucx-$version
 export RC_VARUNA_PREFIX=$top/_install-ucx-$version
+say "UCX $version"
+if [ "${1:-}" = -- ]; then
+    shift
+    exec "$@"
+fi
+
 args=("$@")
 if [ "${1:-}" = -f ]; then
     shift 2
 fi
 [ $# -gt 0 ] || args+=("${suites[@]}")
-say "UCX $version"
 exec "$top/contrib/test.sh" "${args[@]}"

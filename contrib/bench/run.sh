@@ -8,7 +8,8 @@
 # Measures the cost of rc_varuna relative to UCX's own rc_mlx5, on emulated NICs. Prints
 #
 #   1. instructions of an operation in both processes, by callgrind, and their ratio:
-#      post, completion, the receiver's handler, and one flush for 32 operations. Both
+#      post, completion, the receiver's handler, and one flush for 32 operations; then those
+#      of the requester and of the receiver alone, whose ratio is 0 if it does nothing. Both
 #      transports make the same number of progress calls, and have the same inner
 #      settings. The emulator and the benchmark itself are not counted.
 #   2. the same with UCX's defaults;
@@ -106,7 +107,8 @@ cases=(
 )
 transports=(rc_mlx5 dc_mlx5 rc_varuna)
 
-# Instructions of an operation of rc_mlx5, by its load without the number of operations
+# Instructions of an operation of rc_mlx5, of the requester and of the receiver, by its load
+# without the number of operations
 declare -A plain=()
 
 # Two runs of different lengths: their difference is the cost of only the operations,
@@ -196,12 +198,15 @@ best() {
         END { for (i = 1; i <= n; ++i) printf format " ", least[i] }'
 }
 
-# instructions_of TRANSPORT INDEX: sets those of an operation, in both processes
+# instructions_of TRANSPORT INDEX: sets those of an operation, of the requester and of the
+# receiver
 instructions_of() {
-    local sum
-    sum=$(awk -f "$top/contrib/bench/callgrind_objects.awk" \
-          "$dir/$1/client.$2" "$dir/$1/server.$2")
-    result=$(awk -v sum="$sum" -v n=$operations 'BEGIN { printf "%.1f", sum / n }')
+    local process sums=()
+    for process in client server; do
+        sums+=("$(awk -f "$top/contrib/bench/callgrind_objects.awk" "$dir/$1/$process.$2")")
+    done
+    result=$(awk -v a="${sums[0]}" -v b="${sums[1]}" -v n=$operations \
+             'BEGIN { printf "%.1f %.1f", a / n, b / n }')
 }
 
 # measure_plain: sets $plain, once for all tables with the same settings of UCX
@@ -224,12 +229,22 @@ measure_plain() {
 # row NAME LOAD INDEX FIGURE: prints a row of a table, and writes "FIGURE RATIO" to
 # $dir/ratios
 row() {
-    local base=${plain[$2]} ours ratio
     instructions_of rc_varuna "$3"
-    ours=$result
-    ratio=$(awk -v a="$ours" -v b="$base" 'BEGIN { printf "%.2f", a / b }')
-    echo "$4 $ratio" >>"$dir/ratios"
-    printf '%-18s %9.0f %9.0f %7s\n' "$1" "$base" "$ours" "$ratio"
+    awk -v plain="${plain[$2]}" -v ours="$result" -v title="$1" -v figure="$4" \
+        -v ratios="$dir/ratios" '
+        function part(a, b) {
+            printf " %9.0f %9.0f %5.2f", a, b, (a > 0) ? b / a : 0
+        }
+        BEGIN {
+            split(plain, a)
+            split(ours, b)
+            printf "%-18s", title
+            part(a[1] + a[2], b[1] + b[2])
+            part(a[1], b[1])
+            part(a[2], b[2])
+            print ""
+            printf "%s %.2f\n", figure, (b[1] + b[2]) / (a[1] + a[2]) >>ratios
+        }'
 }
 
 # ratios: profiles all loads, and prints their table
@@ -242,7 +257,10 @@ ratios() {
     done
     profile rc_varuna "${args[@]}"
     : >"$dir/ratios"
-    printf '%-18s %9s %9s %7s\n' "instructions" rc_mlx5 rc_varuna ratio
+    printf '%-18s' instructions
+    printf ' %9s %9s %5s' both rc_varuna ratio requester rc_varuna ratio receiver \
+        rc_varuna ratio
+    echo
     for load in "${loads[@]}"; do
         IFS='|' read -r name operation layout size <<<"$load"
         index=$((index + 1))

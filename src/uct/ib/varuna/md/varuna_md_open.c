@@ -232,7 +232,7 @@ static void uct_varuna_md_init_attr(uct_varuna_md_t *md, int dmabuf)
 static int uct_varuna_md_get_dmabuf(const uct_varuna_md_config_t *config)
 {
     if ((config->dmabuf == UCS_NO) ||
-        !uct_varuna_atomic_modes[config->atomic_mode].has_slots) {
+        !uct_varuna_atomic_modes[config->atomic_mode].by_home) {
         return config->dmabuf;
     }
 
@@ -537,13 +537,6 @@ static ucs_status_t uct_varuna_md_check_atomics(const uct_varuna_md_config_t *co
         return UCS_ERR_UNSUPPORTED;
     }
 
-    /* A GET of a word is resolved there by the CPU, which writes the result */
-    if (config->dmabuf && uct_varuna_atomic_modes[config->atomic_mode].by_home) {
-        ucs_error("UCX_RC_VARUNA_DMABUF=y cannot be combined with "
-                  "UCX_RC_VARUNA_ATOMIC_MODE=extended: use proxy, native or reread");
-        return UCS_ERR_INVALID_PARAM;
-    }
-
     return UCS_OK;
 }
 
@@ -556,13 +549,9 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
     uct_varuna_md_t *md;
     ucs_status_t status;
 
-    status = uct_varuna_md_check_atomics(config);
+    status = (dmabuf < 0) ? UCS_ERR_INVALID_PARAM : uct_varuna_md_check_atomics(config);
     if (status != UCS_OK) {
         return status;
-    }
-
-    if (dmabuf < 0) {
-        return UCS_ERR_INVALID_PARAM;
     }
 
     md = ucs_calloc(1, sizeof(*md), "varuna_md");
