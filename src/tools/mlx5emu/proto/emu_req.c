@@ -202,9 +202,8 @@ static int emu_req_begin(emu_qp_t *qp, const emu_op_t *op, int error)
 
 static void emu_req_fill_dest(const emu_qp_t *qp, emu_pkt_t *pkt)
 {
-    emu_pkt_set_path(pkt, emu_req_port(qp), (qp->type == EMU_QPT_DCI) ?
-                                            &qp->dc_path_now : &qp->path);
-    pkt->pkey = emu_port_pkey(emu_req_port(qp), qp->attr.pkey_index);
+    emu_pkt_set_path(pkt, emu_req_port(qp), qp->attr.pkey_index,
+                     (qp->type == EMU_QPT_DCI) ? &qp->dc_path_now : &qp->path);
     if (qp->type == EMU_QPT_DCI) {
         pkt->dst_qpn  = qp->dc_dct_now;
         pkt->dc_key   = qp->dc_key_now;

@@ -50,7 +50,6 @@ void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
     pkt->dst_qpn   = op->dqpn;
     /* The high bit asks for the QP's own key */
     pkt->qkey      = (op->qkey & 0x80000000u) ? qp->attr.qkey : op->qkey;
-    pkt->pkey      = emu_port_pkey(port, qp->attr.pkey_index);
     pkt->imm       = op->imm;
     pkt->left      = op->length;
     pkt->length    = op->length;
@@ -59,7 +58,7 @@ void emu_ud_build(emu_qp_t *qp, const emu_op_t *op, emu_pkt_t *pkt)
     pkt->prev_op   = sqe->prev_op;
     pkt->prev_size = sqe->prev_size;
     pkt->op        = qp->ops - 1;
-    emu_pkt_set_path(pkt, port, &op->path);
+    emu_pkt_set_path(pkt, port, qp->attr.pkey_index, &op->path);
 }
 
 static void emu_ud_trace(const emu_qp_t *qp, const emu_pkt_t *pkt)

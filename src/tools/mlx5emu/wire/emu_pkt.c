@@ -19,12 +19,13 @@
 #define EMU_PKT_SL_IPV6 0x1
 #define EMU_PKT_SL_IPV4 0x2
 
-void emu_pkt_set_path(emu_pkt_t *pkt, const emu_port_t *src,
+void emu_pkt_set_path(emu_pkt_t *pkt, const emu_port_t *src, unsigned pkey_index,
                       const emu_path_t *path)
 {
     int ret = emu_route_grh(src, path, &pkt->grh);
 
     pkt->src_port = src->index;
+    pkt->pkey     = emu_port_pkey(src, pkey_index);
     pkt->slid     = emu_port_lid(src);
     pkt->has_grh  = (ret > 0);
     pkt->dst_port = emu_likely(ret >= 0) ? emu_route(src, path) :

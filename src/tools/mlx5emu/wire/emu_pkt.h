@@ -119,9 +119,9 @@ void emu_rsp_release(emu_rsp_t *rsp);
 unsigned emu_iov_slice(const emu_sge_t *sge, unsigned num_sge, uint32_t offset,
                        uint32_t length, struct iovec *iov);
 
-/** Where a packet comes from and goes to. With a path that leads nowhere it goes to
- *  EMU_ROUTE_NONE. */
-void emu_pkt_set_path(emu_pkt_t *pkt, const emu_port_t *src,
+/** Where a packet comes from and goes to, and with which of the port's P_Keys. With a path
+ *  that leads nowhere it goes to EMU_ROUTE_NONE. */
+void emu_pkt_set_path(emu_pkt_t *pkt, const emu_port_t *src, unsigned pkey_index,
                       const emu_path_t *path);
 
 /** Whether it has an IPv4 header: RoCE v2 between such addresses. */
