@@ -654,6 +654,7 @@ UCS_TEST_F(test_varuna_target, queue_pair_outlives_its_target) {
                               (uintptr_t)first)) == NULL);
     uct_varuna_ctl_unlock(host->ctl());
     EXPECT_TRUE(uct_varuna_target_ep_failed(host->responder(), first));
+    host->dispatch();
     uct_varuna_rest_progress(host->iface(), UCS_TIME_INFINITY);
     EXPECT_FALSE(uct_varuna_target_ep_failed(host->responder(), first));
 }
