@@ -22,95 +22,53 @@
 #  define RC_VARUNA_BUILD_ID_UCT_IB_MLX5 "" /* A part of libuct_ib then */
 #endif
 
+#include <uct/ib/varuna/ucx/varuna_build_id.h>
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
-
-#define CHECK_UCX_ID_MAX 128 /* Characters */
 
 
 typedef struct {
     const char *name;     /* Of the file */
     const char *built_for;
-    int        is_module; /* UCX loads it from the directory "ucx" */
+    int        is_module; /* In the directory "ucx" next to libuct */
 } check_ucx_lib_t;
-
-typedef struct {
-    const char *name;
-    char       path[PATH_MAX];
-    char       id[CHECK_UCX_ID_MAX];
-} check_ucx_found_t;
 
 typedef void (*check_ucx_version_func_t)(unsigned *major, unsigned *minor,
                                          unsigned *patch);
 
 
-/* The build-id among the notes of a segment */
-static void check_ucx_read_id(const char *notes, size_t length, char *id)
+/* Load a library, and read its build-id. @return 0, or -1 if it cannot be loaded */
+static int check_ucx_find(const char *path, uct_varuna_build_id_t *found)
 {
-    const ElfW(Nhdr) *note;
-    const char *name;
-    size_t offset, i;
+    void *lib = dlopen(path, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    struct link_map *map;
 
-    for (offset = 0; offset + sizeof(*note) <= length;
-         offset += sizeof(*note) + ((note->n_namesz + 3) & ~3u) +
-                   ((note->n_descsz + 3) & ~3u)) {
-        note = (const ElfW(Nhdr)*)(notes + offset);
-        name = (const char*)(note + 1);
-        if ((note->n_type != NT_GNU_BUILD_ID) || strcmp(name, ELF_NOTE_GNU) ||
-            (2 * note->n_descsz >= CHECK_UCX_ID_MAX)) {
-            continue;
-        }
-
-        for (i = 0; i < note->n_descsz; ++i) {
-            sprintf(id + (2 * i), "%02x",
-                    (unsigned char)name[((note->n_namesz + 3) & ~3u) + i]);
-        }
-        return;
-    }
-}
-
-/* Called for each library. @return Whether it is the one that is looked for */
-static int check_ucx_visit(struct dl_phdr_info *info, size_t size, void *arg)
-{
-    check_ucx_found_t *found = arg;
-    const char *name         = strrchr(info->dlpi_name, '/');
-    unsigned i;
-
-    (void)size;
-    if (strcmp((name == NULL) ? info->dlpi_name : name + 1, found->name)) {
-        return 0;
-    }
-
-    snprintf(found->path, sizeof(found->path), "%s", info->dlpi_name);
-    for (i = 0; i < info->dlpi_phnum; ++i) {
-        if (info->dlpi_phdr[i].p_type == PT_NOTE) {
-            check_ucx_read_id((const char*)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr,
-                              info->dlpi_phdr[i].p_memsz, found->id);
-        }
-    }
-    return 1;
-}
-
-static void check_ucx_find(const char *name, check_ucx_found_t *found)
-{
     memset(found, 0, sizeof(*found));
-    found->name = name;
-    dl_iterate_phdr(check_ucx_visit, found);
+    if ((lib == NULL) || (dlinfo(lib, RTLD_DI_LINKMAP, &map) != 0)) {
+        snprintf(found->path, sizeof(found->path), "%.*s", PATH_MAX - 1, path);
+        return -1;
+    }
+
+    uct_varuna_build_id_find(map->l_ld, found);
+    return 0;
 }
 
-/* Modules are next to libuct */
-static void check_ucx_load(const char *name)
+static void check_ucx_find_lib(const check_ucx_lib_t *lib, uct_varuna_build_id_t *found)
 {
-    char path[PATH_MAX + 64];
-    check_ucx_found_t uct;
+    static const char libuct[] = "libuct.so.0";
+    char path[2 * PATH_MAX];
 
-    check_ucx_find("libuct.so.0", &uct);
-    snprintf(path, sizeof(path), "%.*s/ucx/%s",
-             (int)(strlen(uct.path) - strlen("/libuct.so.0")), uct.path, name);
-    (void)dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (lib->is_module && (check_ucx_find(libuct, found) == 0)) {
+        snprintf(path, sizeof(path), "%.*sucx/%s",
+                 (int)(strlen(found->path) - strlen(strrchr(found->path, '/')) + 1),
+                 found->path, lib->name);
+    } else {
+        snprintf(path, sizeof(path), "%s", lib->name);
+    }
+
+    (void)check_ucx_find(path, found);
 }
 
 /* @return Whether no library is another one */
@@ -123,7 +81,7 @@ static int check_ucx_ids(check_run_t *run)
         {"libuct_ib_mlx5.so.0", RC_VARUNA_BUILD_ID_UCT_IB_MLX5, 1}
     };
     int is_same = 1;
-    check_ucx_found_t found;
+    uct_varuna_build_id_t found;
     unsigned i;
 
     for (i = 0; i < sizeof(libs) / sizeof(libs[0]); ++i) {
@@ -131,16 +89,12 @@ static int check_ucx_ids(check_run_t *run)
             continue;
         }
 
-        if (libs[i].is_module) {
-            check_ucx_load(libs[i].name);
-        }
-
-        check_ucx_find(libs[i].name, &found);
-        if (strcmp(found.id, libs[i].built_for)) {
+        check_ucx_find_lib(&libs[i], &found);
+        if (!uct_varuna_build_id_equals(&found, libs[i].built_for)) {
             is_same = 0;
-            check_row(run, "ucx-build", CHECK_FAIL, "host", "%s has build-id %.12s, and "
-                      "rc_varuna was built for %.12s", (found.path[0] != '\0') ? found.path :
-                      libs[i].name, (found.id[0] != '\0') ? found.id : "none",
+            check_row(run, "ucx-build", CHECK_FAIL, "host", "%.150s has build-id %.12s, and "
+                      "rc_varuna was built for %.12s", found.path,
+                      (found.build_id[0] != '\0') ? found.build_id : "none",
                       libs[i].built_for);
         }
     }
@@ -150,15 +104,13 @@ static int check_ucx_ids(check_run_t *run)
 
 void check_ucx_build(check_run_t *run)
 {
-    unsigned major = 0, minor = 0, patch = 0;
-    check_ucx_version_func_t get_version = NULL;
-    void *ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_LOCAL);
-    check_ucx_found_t found;
+    void *ucp = dlopen("libucp.so.0", RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+    check_ucx_version_func_t get_version;
+    unsigned major, minor, patch;
+    uct_varuna_build_id_t found;
 
-    if (ucp != NULL) {
-        get_version = (check_ucx_version_func_t)dlsym(ucp, "ucp_get_version");
-    }
-
+    get_version = (ucp == NULL) ? NULL :
+                  (check_ucx_version_func_t)dlsym(ucp, "ucp_get_version");
     if (get_version == NULL) {
         check_row(run, "ucx-build", CHECK_NOTE, "host",
                   "the dynamic linker finds no UCX here (LD_LIBRARY_PATH)");
@@ -166,7 +118,7 @@ void check_ucx_build(check_run_t *run)
     }
 
     get_version(&major, &minor, &patch);
-    check_ucx_find("libucp.so.0", &found);
+    (void)check_ucx_find("libucp.so.0", &found);
     if ((major != RC_VARUNA_UCX_MAJOR) || (minor != RC_VARUNA_UCX_MINOR) ||
         (patch != RC_VARUNA_UCX_PATCH)) {
         check_row(run, "ucx-build", CHECK_FAIL, "host",
