@@ -75,7 +75,7 @@ int uct_varuna_link_sl_fall_back(uct_varuna_iface_t *iface, unsigned link,
 
 /* --- What is known --- */
 
-/* The user says that writes stay in order, and a device says that they do not. Once. */
+/* Warn once that the user claims an order which a device denies */
 static void uct_varuna_order_warn(const uct_varuna_lane_iface_t *lane, const char *who)
 {
     uct_varuna_nic_t *nic = uct_varuna_lane_nic(lane);
@@ -135,7 +135,7 @@ static void uct_varuna_order_log_unknown(const uct_varuna_iface_t *iface,
     }
 }
 
-/* The target of our DC lane stands for those of the peers */
+/* Assumes that the DC targets of the peers are configured as ours is */
 void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link)
 {
     const uct_varuna_lane_iface_t *lane = uct_varuna_link_base(&iface->links[link]);

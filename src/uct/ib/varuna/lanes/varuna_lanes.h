@@ -52,8 +52,8 @@ typedef struct uct_varuna_lane_iface {
     uint8_t                    want_dry; /* dry_at is waited for */
     uint8_t                    order;  /* Of the network on which it sends, an
                                           uct_varuna_order_t */
-    uint8_t                    rx_order; /* Of its queue pairs that receive: the first one
-                                            stands for all. With the lock of ctl */
+    uint8_t                    rx_order; /* Of its queue pairs that receive, as read from
+                                            the first one. Protected by ctl's lock */
     uint8_t                    is_rx_order_read;
     unsigned                   num_eps;  /* Of requesters, in DC; their graves too */
     unsigned                   armed;    /* Its next completion raises one of these events.

@@ -131,19 +131,19 @@ typedef enum {
     UCT_VARUNA_REQ_OPERANDS     /* Of an atomic, in data */
 } uct_varuna_req_place_t;
 
-/* Who posts it on RC, see varuna_post.inl. */
+/* How it is posted on RC, see varuna_post.inl. */
 typedef enum {
-    UCT_VARUNA_REQ_BY_UCX,      /* The row's function post, as on all other lanes */
-    UCT_VARUNA_REQ_AS_WRITE,    /* We do, with its log entry */
+    UCT_VARUNA_REQ_BY_UCX,      /* By the row's function post, as on all other lanes */
+    UCT_VARUNA_REQ_AS_WRITE,    /* By us, with its log entry */
     UCT_VARUNA_REQ_AS_ATOMIC,   /* The same, if the NIC has a short form of it */
-    UCT_VARUNA_REQ_AS_SINGLE    /* We do, without a log entry */
+    UCT_VARUNA_REQ_AS_SINGLE    /* By us, without a log entry */
 } uct_varuna_req_rc_t;
 
 /* All that depends on the type of a request */
 typedef struct uct_varuna_req_info {
     const char                 *name;
     ucs_status_t               (*post)(uct_varuna_req_t *req, uct_completion_t *comp);
-                                        /* By UCX; NULL: it never comes to a lane */
+                                        /* By UCX; NULL: not posted on lanes */
     uct_varuna_req_type_t      type;
     uct_varuna_op_kind_t       kind;    /* Read, write, ...: what the verdict on it
                                            depends on, and how it is compared */
@@ -151,13 +151,13 @@ typedef struct uct_varuna_req_info {
     uct_varuna_req_rc_t        rc;
     unsigned                   logged     : 1; /* A log write follows it */
     unsigned                   silent     : 1; /* Its inner call takes no completion */
-    unsigned                   has_answer : 1; /* The NIC writes into memory of ours */
+    unsigned                   has_answer : 1; /* The NIC writes to our memory */
     unsigned                   unpacks    : 1; /* ... which goes to a callback */
     unsigned                   special    : 1; /* UCT_VARUNA_REQ_FLAG_SPECIAL */
-    unsigned                   one_packet : 1; /* However long its data is */
-    unsigned                   user_key   : 1; /* Its keys are of the user's region */
-    unsigned                   wires_up   : 1; /* It is taken while the endpoint opens,
-                                                  also if nobody waits for it */
+    unsigned                   one_packet : 1; /* Whatever the length of its data */
+    unsigned                   user_key   : 1; /* It uses keys of the user's region */
+    unsigned                   wires_up   : 1; /* Accepted while the endpoint opens,
+                                                  even if nothing waits for it */
 } uct_varuna_req_info_t;
 
 /* The functions of UCX that post a request, for the rows */
