@@ -11,6 +11,7 @@
 #include "varuna_admin.h"
 #include "varuna_modes.h"
 #include <uct/ib/varuna/ucx/varuna_fork.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_grant.h>
 #include <uct/ib/varuna/ucx/varuna_verbs.h>
 
 #include <ucs/debug/log.h>
@@ -28,6 +29,7 @@ static void uct_varuna_fork_child(void)
     uct_varuna_admin_sock_forked();
     uct_varuna_modes_forked();
     uct_varuna_verbs_fence_forked();
+    uct_varuna_mlx5_grants_forked();
 }
 
 void uct_varuna_fork_init(void)

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_mlx5_fence.h"
+#include "varuna_mlx5_grant.h"
 #include "varuna_mlx5_poll.h"
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"
@@ -15,7 +16,6 @@
 
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <ucs/debug/log.h>
-#include <ucs/arch/atomic.h>
 #include <ucs/async/async.h>
 #include <ucs/async/async_int.h>
 #include <ucs/time/time.h>
@@ -120,15 +120,20 @@ ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h tl_ep)
     uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
     ucs_status_t status;
 
-    /* UCX answers no demand for credits on an endpoint that has failed: nothing may be posted
-     * in RESET when messages of before are polled */
-    ucs_atomic_or8(&ep->super.flags, UCT_RC_EP_FLAG_ERR_HANDLER_INVOKED);
-    status = uct_varuna_mlx5_modify(tl_ep, IBV_QPS_RESET);
-    if (status == UCS_OK) {
-        uct_varuna_mlx5_clear_doorbell(&ep->tx.wq);
+    /* Nothing may be posted in RESET when messages of before are polled */
+    status = uct_varuna_mlx5_grants_stop(tl_ep);
+    if (status != UCS_OK) {
+        return status;
     }
 
-    return status;
+    status = uct_varuna_mlx5_modify(tl_ep, IBV_QPS_RESET);
+    if (status != UCS_OK) {
+        uct_varuna_mlx5_grants_forget(tl_ep);
+        return status;
+    }
+
+    uct_varuna_mlx5_clear_doorbell(&ep->tx.wq);
+    return UCS_OK;
 }
 
 /* Work requests among so many basic blocks. Those of flow control have one block each,
@@ -167,14 +172,13 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
     uint16_t outstanding;
 
     uct_varuna_mlx5_poll_completed(tl_ep->iface);
-    uct_varuna_mlx5_clear_doorbell(wq);
+    uct_varuna_mlx5_grants_forget(tl_ep);
     if (uct_varuna_mlx5_modify(tl_ep, IBV_QPS_INIT) == UCS_OK) {
         uct_varuna_last_wqe_forget(uct_ib_iface_device(&iface->super),
                                    wq->super.qp_num);
     }
 
-    /* What is left has no completion: credits of flow control, which nobody waits for, and
-     * what was posted in RESET */
+    /* What is left has no completion: credits of flow control, which nobody waits for */
     outstanding = wq->bb_max - ep->super.txqp.available;
     if (outstanding > 0) {
         iface->tx.cq_available += uct_varuna_mlx5_num_posted(tl_ep->iface, wq,

@@ -43,7 +43,7 @@ ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline);
 ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep);
 
 /** Move a queue pair from RESET to INIT, from where UCX can move it to ERR, and settle
- *  UCX's accounts of what was posted in RESET. Main thread. */
+ *  UCX's accounts of what RESET has discarded. Main thread. */
 void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep);
 
 /* --- LAST_WQE_REACHED --- */

@@ -11,6 +11,7 @@
 #include "varuna_compat.h"
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_fence.h"
+#include "varuna_mlx5_grant.h"
 #include "varuna_mlx5_poll.h"
 #include "varuna_ud.h"
 #include "varuna_verbs.h"
@@ -80,6 +81,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .query_sq        = uct_varuna_mlx5_ep_query_sq,
         .reset           = uct_varuna_mlx5_ep_reset,
         .end_reset       = uct_varuna_mlx5_ep_end_reset,
+        .guard           = uct_varuna_mlx5_guard_rc,
         .order_of_ep     = uct_varuna_mlx5_order_of_rc
     },
     [UCT_VARUNA_LANE_DC] = {

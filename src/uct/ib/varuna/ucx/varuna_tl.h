@@ -118,7 +118,7 @@ ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,
 ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind);
 
 /** Prepare a queue pair that was in RESET to be destroyed by UCX, and settle UCX's
- *  accounts of what was posted in RESET. Main thread. */
+ *  accounts of what RESET has discarded. Main thread. */
 void uct_varuna_tl_end_reset(uct_ep_h ep, unsigned kind);
 
 /** @return Bytes which a transport puts before an AM's header on the wire. */
