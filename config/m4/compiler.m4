@@ -12,6 +12,7 @@ AC_DEFUN([RCV_WARN], [AC_MSG_WARN([m4_normalize([$1])])])
 # ------------
 # Flags that everything is compiled with:
 #   BASE_CPPFLAGS, BASE_CFLAGS, BASE_CXXFLAGS
+# and DEVEL_CFLAGS, of which UCX's macros are clean only with GCC, for developers.
 AC_DEFUN([RCV_COMPILER], [
     AC_ARG_ENABLE([devel-mode],
         [AS_HELP_STRING([--enable-devel-mode],
@@ -26,7 +27,8 @@ AC_DEFUN([RCV_COMPILER], [
     rcv_warnings="-Wall -Wextra -Wno-unused-parameter"
     rcv_warnings="$rcv_warnings -Wno-missing-field-initializers"
     AS_IF([test "x$enable_devel_mode" != xno],
-          [rcv_warnings="$rcv_warnings -Werror"])
+          [rcv_warnings="$rcv_warnings -Werror"
+           AC_SUBST([DEVEL_CFLAGS], ["-Wmissing-prototypes -Wcast-qual"])])
 
     rcv_sanitize=
     AS_CASE([$enable_sanitizer],

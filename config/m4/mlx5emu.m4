@@ -30,6 +30,7 @@ AC_DEFUN([RCV_MLX5EMU], [
                 [AC_SUBST([ZYDIS_LIBS], [-lZydis])],
                 [rcv_lacks="$rcv_lacks, libzydis-dev (Fedora: zydis-devel)"])],
             [rcv_lacks="$rcv_lacks, libzydis-dev (Fedora: zydis-devel)"])
+        AC_CHECK_FUNC([close_range], [], [rcv_lacks="$rcv_lacks, glibc 2.34"])
         PKG_CHECK_MODULES([JANSSON], [jansson], [],
             [rcv_lacks="$rcv_lacks, libjansson-dev (RHEL: jansson-devel)"])
         rcv_lacks=`echo "$rcv_lacks" | $SED 's/^, //'`

@@ -2,8 +2,9 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# "make distcheck", and the Debian package of contrib/deb.sh: each needs its own build,
-# so this suite runs only on request (test/long_suites). Needs lintian.
+# "make distcheck", the Debian package of contrib/deb.sh, that of rc_varuna.spec, and a build in a
+# minimal Debian: each needs its own build, so this suite runs only on request
+# (test/long_suites). Needs lintian, rpm and debootstrap.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
@@ -52,6 +53,31 @@ test_debian_package() {
         sh "$preload" >info 2>&1
     check grep -q 'Device: varuna_mlx5_1:1' info
     fabric_down
+}
+
+# On Debian no RPM provides what it needs
+test_rpm_package() {
+    command -v rpmbuild >/dev/null || fail "rpm is not installed"
+    make -C "$RCV_BUILD" dist >log 2>&1 || fail "$(tail -n 5 log)"
+    mv "$RCV_BUILD"/rc_varuna-*.tar.xz .
+    rpmbuild -tb rc_varuna-*.tar.xz --nodeps --define "_topdir $PWD/rpm" \
+        --define "ucx_src $ucx_src" --define "debug_package %{nil}" >log 2>&1 ||
+        fail "$(tail -n 5 log)"
+    rpm -qlp rpm/RPMS/*/rc_varuna-*.rpm >files
+    check grep -q '/ucx/librc_varuna_preload.so$' files
+    check grep -q '^/usr/bin/mlx5emu$' files
+    # Without the emulator, for another UCX
+    tar -xOf rc_varuna-*.tar.xz --wildcards '*/rc_varuna.spec' >rc_varuna.spec
+    check rpmspec -P --without mlx5emu --define "ucx /opt/ucx" rc_varuna.spec >spec
+    check grep -q -e '--with-ucx=/opt/ucx' spec
+    ! grep -qE 'zydis|ucx-ib|bin/mlx5emu' spec || fail "it still needs the emulator or a package"
+}
+
+test_minimal_debian() {
+    command -v debootstrap >/dev/null || fail "debootstrap is not installed"
+    "$top/contrib/test_root.sh" "$PWD/root" "$(. /etc/os-release; echo "$VERSION_CODENAME")" \
+        "$ucx_src" >log 2>&1 || fail "$(tail -n 5 log)"
+    check grep -q "it works" log
 }
 
 run_tests

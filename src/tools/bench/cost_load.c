@@ -47,7 +47,11 @@
 #define COST_LOAD_END        UINT64_MAX
 
 /* A profiler finds it by its name, so it must not be inlined or cloned */
-#define COST_PROFILED __attribute__((noinline, noclone, used))
+#ifdef __clang__ /* It makes no clones */
+#  define COST_PROFILED __attribute__((noinline, used))
+#else
+#  define COST_PROFILED __attribute__((noinline, noclone, used))
+#endif
 
 
 typedef struct {

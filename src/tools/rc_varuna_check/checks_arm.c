@@ -129,9 +129,10 @@ static int check_arm_one(check_nic_t *nic, int *has_event_p)
 
 void check_arm(check_run_t *run)
 {
+    int has_event = 0;
     const char *name;
     unsigned i;
-    int ret, has_event;
+    int ret;
 
     for (i = 0; i < run->nics.count; ++i) {
         if (!run->nics.nic[i].wire.is_active) {
