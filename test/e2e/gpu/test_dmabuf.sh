@@ -49,6 +49,38 @@ test_writes_are_late() {
     RC_VARUNA_QUIRK=late-write sweep -p rc -s put_zcopy -f silent -n 3 -d silent -S return -L 3
 }
 
+# cut_behind_puts: the client puts words, which are acknowledged and on their way to the device
+# for up to a minute, and loses its link. @return whether the lane was RC
+cut_behind_puts() {
+    local i
+    fabric_up --quirk late-write:60s
+    jobs_start
+    ask client "warm 1"
+    ask client "idle 0.1"
+    for i in {1..20}; do
+        ask client "warm $((100 + i))"
+    done
+    cp memory before
+    link 1:0 down
+    until grep -q 'rc_varuna: switched' client.log; do
+        ask client "idle 0.02"
+    done
+    cp memory after
+    jobs_stop
+    fabric_down
+    grep -q 'rc_varuna: switched .*was=rc' client.log
+}
+
+# The fence brings all there before the next lane is used: the deregistration at the end finds
+# nothing left
+test_fence_places_what_was_accepted() {
+    until cut_behind_puts; do
+        rm -f ./*.in ./*.out ./*.log memory
+    done
+    cmp after memory || fail "puts arrived after the switch"
+    ! cmp -s before after || fail "no put was late"
+}
+
 test_nics_die() {
     sweep -p rc -s put_zcopy,get_zcopy -f kill,exec_remote_kill -n 2
 }
