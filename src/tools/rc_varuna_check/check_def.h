@@ -96,6 +96,7 @@ const check_wire_port_t *check_peer_port(const check_run_t *run, unsigned port);
 void check_inventory(check_run_t *run);
 void check_order_mask(check_run_t *run);
 void check_limits(check_run_t *run);
+void check_dmabuf(check_run_t *run);
 void check_flush(check_run_t *run);
 void check_last_wqe(check_run_t *run);
 void check_arm(check_run_t *run);

@@ -56,6 +56,9 @@ const check_entry_t check_table[] = {
     {"relaxed-ordering", 1, NULL,
      "With relaxed ordering a log entry may be placed before its data.",
      "UCX_IB_PCI_RELAXED_ORDERING=off."},
+    {"dmabuf", 1, check_dmabuf,
+     "Memory of GPUs is not registered by its dmabuf, so that UCP copies it through host memory.",
+     "For zero-copy use a kernel from 5.12 on, and a GPU driver that makes dmabufs."},
     {"flush", 1, check_flush,
      "Requests of a stopped queue pair do not all complete, in order and with the "
      "status of a flush; a drain would wait in vain or free a buffer in use.",

@@ -80,7 +80,7 @@ test_kind_nics_pass() {
         fail "$(cat out)"
     grep -q 'can be trusted' out || fail "$(tail -n 1 out)"
     # Each check has a result
-    for name in port mlx5 dct bond ucx-device ucx-build ooo-sl-mask memlock files relaxed-ordering \
+    for name in port mlx5 dct bond ucx-device ucx-build ooo-sl-mask memlock files relaxed-ordering dmabuf \
         flush last-wqe cq-arm commands links planes mtu pkey grh gids psn order order-forced order-strong fence-err fence-reset \
         psn-memory fused-post cut-psn cut-status port-event loopback addresses dead-commands \
         dead-writes; do
