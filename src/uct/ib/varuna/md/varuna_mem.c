@@ -126,15 +126,20 @@ static unsigned uct_varuna_md_reg_some(uct_varuna_md_t *md, uct_varuna_mem_t *me
     return num_alive;
 }
 
-/* No NIC has registered it: that is no shortage. @return Why. */
-static ucs_status_t uct_varuna_md_reg_refused(const uct_varuna_md_t *md,
-                                              uct_varuna_reg_arg_t arg,
+/* No NIC has registered it: that is no shortage. The memory of a GPU is a likely reason, if UCX
+ * does not know it as such. @return Why. */
+static ucs_status_t uct_varuna_md_reg_refused(const uct_varuna_md_t *md, const void *address,
+                                              size_t length, uct_varuna_reg_arg_t arg,
                                               const ucs_status_t *statuses)
 {
     unsigned nic;
 
     uct_varuna_md_for_each_inner(md, nic) {
         if (statuses[nic] != UCS_OK) {
+            ucs_log(uct_varuna_compat_reg_log_level(arg),
+                    "no NIC of rc_varuna registers the memory at %p, %zu bytes: %s; if it is a "
+                    "GPU's, UCX_TLS needs a transport that knows it, such as cuda_copy",
+                    address, length, ucs_status_string(statuses[nic]));
             return statuses[nic];
         }
     }
@@ -158,7 +163,7 @@ static ucs_status_t uct_varuna_md_reg(uct_varuna_md_t *md, uct_varuna_mem_t *mem
 
     if ((uct_varuna_md_reg_some(md, mem, address, length, arg, 0, statuses) == 0) &&
         (uct_varuna_md_reg_some(md, mem, address, length, arg, 1, statuses) == 0)) {
-        return uct_varuna_md_reg_refused(md, arg, statuses);
+        return uct_varuna_md_reg_refused(md, address, length, arg, statuses);
     }
 
     uct_varuna_md_for_each_inner(md, nic) {

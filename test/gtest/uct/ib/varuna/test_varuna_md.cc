@@ -361,6 +361,9 @@ UCS_TEST_F(test_varuna_md, reg_of_what_cannot_be_registered) {
         EXPECT_EQ(UCS_ERR_IO_ERROR, reg(&memh));
         EXPECT_EQ(1u, m_ib.num_regs);
     }
+    ASSERT_FALSE(m_errors.empty());
+    EXPECT_NE(std::string::npos,
+              m_errors.back().find("if it is a GPU's, UCX_TLS needs a transport that knows it"));
     m_ib.num_regs = m_ib.fail_reg = 0;
     ASSERT_UCS_OK(reg(&memh));
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
