@@ -3,7 +3,7 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # Memory of devices, registered by dmabufs, for which memory files stand (lib/ft_device.h):
-# the sweep, chaos, dead NICs, both modes of the log, and leaks. Needs UCX 1.18 or later:
+# the sweep, chaos, dead NICs, both modes of the log, programs of UCP, and leaks. Needs UCX 1.18 or later:
 #
 #     contrib/test_ucx.sh PREFIX SRC test_dmabuf
 #
@@ -104,6 +104,49 @@ test_nothing_leaks() {
     jobs_stop
     [ "$(regions)" = 0 ] || fail "$(regions) regions are left: $("$emu" status -n "$fabric")"
     fabric_down
+}
+
+# ucp LOG ARGUMENT...: ucx_perftest whose memory is a device's, and whose link is cut
+ucp() {
+    local server log=$1
+    shift
+    next_port
+    export UCX_TLS=rc_varuna UCX_RC_VARUNA_LOG=$log
+    fabric_up
+    fault packet type=rc link=0 nth=300 down=1:0
+    FT_DEVICES=server.devices timeout 300 "$emu" exec -n "$fabric" 0 -- ./launch ucx_perftest -p "$port" "$@" \
+        >server.log 2>&1 &
+    server=$!
+    await_listener "$port" $server
+    FT_DEVICES=client.devices timeout 300 "$emu" exec -n "$fabric" 1 -- ./launch ucx_perftest \
+        -p "$port" localhost "$@" >client.log 2>&1 || fail "$*: $(tail -n 4 client.log)"
+    wait "$server" || fail "$*: the server: $(tail -n 4 server.log)"
+    faults_fired
+    grep -q 'rc_varuna: switched' client.log server.log || fail "$*: nothing was switched"
+    [ -s server.devices ] && [ -s client.devices ] || fail "$*: no memory was a device's"
+    ! grep -E ' (ERROR|FATAL) |ibv_dealloc_pd|Assertion' client.log server.log |
+        grep -vE ' (netlink|sock)\.c:' || fail "$*: errors were logged"
+    [ "$(regions)" = 0 ] || fail "$*: $(regions) regions are left"
+    fabric_down
+    rm -f ./*.devices
+}
+
+test_ucp_programs() {
+    local src include
+    src=$(sed -n 's/^S\["UCX_SRC"\]="\(.*\)"$/\1/p' "$RCV_BUILD/config.status")
+    include=$(dirname "$(dirname "$(command -v ucx_info)")")/include
+    check gcc -shared -fPIC -Wall -Wextra -Werror -D_GNU_SOURCE -I"$src/src" -I"$include" \
+        -o device.so "$top/test/e2e/gpu/device.c" -ldl
+    cat >launch <<END
+#!/bin/sh
+exec "$run" sh -c 'LD_PRELOAD=$PWD/device.so:\$LD_PRELOAD exec "\$@"' sh "\$@"
+END
+    chmod +x launch
+    ucp all -t ucp_put_bw -s 65536 -n 500
+    ucp fallback -t ucp_get -s 65536 -n 500
+    ucp fallback -t ucp_put_lat -s 4096 -n 1000
+    UCX_RNDV_SCHEME=put_zcopy UCX_RNDV_THRESH=1000 ucp all -t tag_bw -s 65536 -n 500
+    UCX_RNDV_SCHEME=get_zcopy UCX_RNDV_THRESH=1000 ucp all -t tag_lat -s 65536 -n 300
 }
 
 run_tests
