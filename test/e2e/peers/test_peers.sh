@@ -295,36 +295,106 @@ test_local_nic_dies_in_silence() {
     is_said_once "${nics}_0:1 is dead (its commands fail)"
 }
 
-# status_has TEXT: rc_varuna_ctl shows it for the client
-status_has() {
-    "$RCV_PREFIX/bin/rc_varuna_ctl" -d ctl --all status >status && grep -q "$1" status
+# has_state LINK STATE: rc_varuna_ctl shows it for a link of the client
+has_state() {
+    "$RCV_PREFIX/bin/rc_varuna_ctl" -d ctl --all status >status &&
+        grep -q "link=${nics}_$1:1 .*$2" status
 }
 
-# The system resets it. Those who run use it again, with new lanes: when the other NIC dies,
-# the traffic goes there. It is reset once more then, and so on
-test_local_nic_returns() {
+# reset_nic LINK COUNT: this NIC of the client dies, and the traffic leaves it. The system resets
+# it, for the COUNTth time. It is used again
+reset_nic() {
+    check "$emu" nic -n "$fabric" "1:$1" kill
+    comes has_lines client.log "rc_varuna: switched .*from=${nics}_$1:1 .*to=${nics}_$((1 - $1)):1" "$2" ||
+        fail "the traffic did not leave it: $(tail -n 3 client.log)"
+    await_more
+    comes has_state "$1" ' nic=dead' || fail "$(cat status)"
+    check "$emu" nic -n "$fabric" "1:$1" revive
+    await 60 client.log "WARN .*${nics}_$1:1 works again" "$2"
+    comes has_state "$1" 'state=up .* nic=working' || fail "$(cat status)"
+    await_more
+}
+
+# Both NICs of the client are reset in turn, while the other one carries the traffic
+test_local_nics_return() {
     fabric_up
     servers 0 one
     mkdir -m 700 ctl
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
     client 1 2 one
-    comes status_has "link=${nics}_0:1 .* nic=working" || fail "$(cat status)"
-    check "$emu" nic -n "$fabric" 1:0 kill
-    await 60 client.log "WARN .*${nics}_0:1 is dead"
-    comes status_has "link=${nics}_0:1 .* nic=dead" || fail "$(cat status)"
-    check "$emu" nic -n "$fabric" 1:0 revive
-    await 60 client.log "WARN .*${nics}_0:1 works again"
-    comes status_has "link=${nics}_0:1 .*state=up .* nic=working" || fail "$(cat status)"
-    await_more
+    comes has_state 0 ' nic=working' || fail "$(cat status)"
+    reset_nic 0 1
     is_said_once "${nics}_0:1 works again"
-    check "$emu" nic -n "$fabric" 1:1 kill
-    await 60 client.log "rc_varuna: switched .*from=${nics}_1:1 .*to=${nics}_0:1"
+    reset_nic 1 1
+    reset_nic 0 2
+    reset_nic 1 2
+    all_good
+    fabric_down
+}
+
+# delivered: prints how many messages ucx_perftest has counted in its last report
+delivered() {
+    awk '/^\[thread 0\]/ { n = $3 } END { print n + 0 }' client.log
+}
+
+# delivers_more: the count increases from now on
+delivers_more() {
+    local before
+    before=$(delivered)
+    has_delivered() { [ "$(delivered)" -gt "$before" ]; }
+    comes has_delivered || fail "no message after $before: $(tail -n 3 client.log)"
+}
+
+# The same on Ethernet, with endpoints in both directions: the server reads what the client
+# offers, by keys of the client's memory
+test_local_nics_return_on_ethernet() {
+    local i deaths=(0 0) load=(-t tag_bw -s 65536 -n 1000000000)
+    fabric_up --quirk "$(with_quirks roce)"
+    next_port
+    export UCX_TLS=rc_varuna
+    timeout 600 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p "$port" "${load[@]}" \
+        >server.log 2>&1 &
+    await_listener "$port" $!
+    timeout 600 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest -p "$port" localhost \
+        "${load[@]}" >client.log 2>&1 &
+    delivers_more
+    for i in 0 1 0 1; do
+        check "$emu" nic -n "$fabric" "1:$i" kill
+        await 60 client.log "WARN .*${nics}_$i:1 is dead" $((++deaths[i]))
+        delivers_more
+        check "$emu" nic -n "$fabric" "1:$i" revive
+        await 60 client.log "WARN .*${nics}_$i:1 works again" "${deaths[i]}"
+        delivers_more
+    done
+    jobs_kill
+    fabric_down --force
+}
+
+# swapped LINK COUNT: both endpoints of the client have returned to this link so often
+swapped() {
+    has_lines client.log "planned swap from rc on ${nics}_$((1 - $1)):1 to rc on ${nics}_$1:1" $((2 * $2))
+}
+
+# A NIC of the server is reset. The client's keys are from before, for its memory as for its
+# logs. It asks for what they lack, and uses the NIC again, also if the other one dies
+test_remote_nics_return() {
+    fabric_up
+    servers 0 one
+    export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
+    client 1 2 one
+    check "$emu" nic -n "$fabric" 0:0 kill
+    await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 .*to=${nics}_1:1" 2
+    check "$emu" nic -n "$fabric" 0:0 revive
+    await 60 one.log "WARN .*${nics}_0:1 works again"
+    comes swapped 0 1 || fail "$(grep -a rc_varuna client.log | tail -n 5)"
     await_more
-    check "$emu" nic -n "$fabric" 1:1 revive
-    await 60 client.log "WARN .*${nics}_1:1 works again"
-    comes status_has "link=${nics}_1:1 .*state=up .* nic=working" || fail "$(cat status)"
-    check "$emu" nic -n "$fabric" 1:0 kill
-    await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 .*to=${nics}_1:1"
+    check "$emu" nic -n "$fabric" 0:1 kill
+    await 60 one.log "WARN .*${nics}_1:1 is dead"
+    await_more
+    check "$emu" nic -n "$fabric" 0:1 revive
+    await 60 one.log "WARN .*${nics}_1:1 works again"
+    check "$emu" nic -n "$fabric" 0:0 kill
+    await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 .*to=${nics}_1:1" 4
     await_more
     all_good
     fabric_down

@@ -294,6 +294,21 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[] = {
         .fields = {UCT_VARUNA_MSG_FIELD(atomic_rep, count,
                                         sizeof(uct_varuna_ctl_atomic_result_t), 1,
                                         UCT_VARUNA_AMO_WINDOW)}
+    },
+    {
+        .type   = UCT_VARUNA_CTL_KEY_REQ,
+        .name   = "KEY_REQ",
+        .size   = sizeof(uct_varuna_ctl_key_req_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_FROM,
+        .answer = UCT_VARUNA_CTL_KEY_REP,
+        .fields = {UCT_VARUNA_MSG_FIELD(key_req, nic, 0, 0, UCT_VARUNA_MAX_LINKS - 1)}
+    },
+    {
+        .type   = UCT_VARUNA_CTL_KEY_REP,
+        .name   = "KEY_REP",
+        .size   = sizeof(uct_varuna_ctl_key_rep_t),
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER,
+        .fields = {UCT_VARUNA_MSG_FIELD(key_rep, nic, 0, 0, UCT_VARUNA_MAX_LINKS - 1)}
     }
 };
 

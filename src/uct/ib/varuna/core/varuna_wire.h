@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      20
+#define UCT_VARUNA_WIRE_VERSION      21
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -144,6 +144,9 @@ typedef enum {
     UCT_VARUNA_CTL_HOME_REP   = 17,
     UCT_VARUNA_CTL_ATOMIC_REQ  = 18, /* Atomics for the target's CPU             */
     UCT_VARUNA_CTL_ATOMIC_REP  = 19,
+    UCT_VARUNA_CTL_KEY_REQ     = 20, /* What does a key have for a NIC that was
+                                        reset since?                         */
+    UCT_VARUNA_CTL_KEY_REP     = 21,
     UCT_VARUNA_CTL_LAST
 } uct_varuna_ctl_type_t;
 
@@ -373,6 +376,23 @@ typedef struct uct_varuna_ctl_atomic_result {
     uint16_t                   reserved[3];
 } UCS_S_PACKED uct_varuna_ctl_atomic_result_t;
 
+/* KEY_REQ: a key that the requester has contains nothing for a NIC. */
+typedef struct uct_varuna_ctl_key_req {
+    uint64_t                   token;      /* In that key; 0: it is that of the logs */
+    uint64_t                   addr;       /* Of a byte in its region */
+    uint8_t                    nic;        /* Of the responder */
+    uint8_t                    reserved[7];
+} UCS_S_PACKED uct_varuna_ctl_key_req_t;
+
+typedef struct uct_varuna_ctl_key_rep {
+    uint64_t                   token;      /* Of the request */
+    uint64_t                   key;        /* Inner key, packed */
+    int16_t                    status;     /* ucs_status_t: there is none. NO_ELEM: the
+                                              region was deregistered */
+    uint8_t                    nic;        /* Of the request */
+    uint8_t                    reserved[5];
+} UCS_S_PACKED uct_varuna_ctl_key_rep_t;
+
 /* Packed key of a memory region: one key for each NIC which is a link of its
  * host, in the order of NIC indices. Self-describing, since rkey_unpack knows
  * only the component. */
@@ -386,9 +406,9 @@ typedef struct uct_varuna_packed_rkey {
     uint8_t                    atomic_mode;/* Of the responder */
     uint8_t                    device;     /* Whose memory it is: UCT_VARUNA_DEVICE_xx, or
                                               a number of the responder's */
-    uint64_t                   token;      /* Names the region to the responder's
-                                              CPU; only owners of the key know it.
-                                              0: no atomics by the CPU */
+    uint64_t                   token;      /* Names the region to the responder: only
+                                              owners of the key know it. 0: memory of
+                                              rc_varuna itself */
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 
@@ -413,6 +433,8 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_req_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_op_t) == 40);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_rep_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_result_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_key_req_t) == 24);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_key_rep_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 

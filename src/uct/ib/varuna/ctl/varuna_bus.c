@@ -11,6 +11,7 @@
 #include "varuna_ctl.h"
 
 #include <ucs/debug/assert.h>
+#include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>
 #include <errno.h>
@@ -270,4 +271,29 @@ ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl)
 int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
 {
     return ctl->event_fd;
+}
+
+/* --- Warnings --- */
+
+/* Seconds between two */
+#define UCT_VARUNA_CTL_WARN_PERIOD   1.0
+
+
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason)
+{
+    ucs_time_t now = uct_varuna_ctl_now(ctl);
+
+    if ((ctl->complaints.warned_at != 0) &&
+        (now < (ctl->complaints.warned_at +
+                ucs_time_from_sec(UCT_VARUNA_CTL_WARN_PERIOD)))) {
+        ++ctl->complaints.unwarned;
+        ucs_debug("dropped %s of peer 0x%lx: %s", what, uuid, reason);
+        return;
+    }
+
+    ucs_warn("dropped %s of peer 0x%lx: %s (%u more since the last such "
+             "warning)", what, uuid, reason, ctl->complaints.unwarned);
+    ctl->complaints.warned_at = now;
+    ctl->complaints.unwarned  = 0;
 }

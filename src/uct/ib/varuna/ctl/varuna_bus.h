@@ -160,4 +160,11 @@ void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl);
 void uct_varuna_ctl_signal(int fd);
 void uct_varuna_ctl_drain_signal(int fd);
 
+/* --- Warnings --- */
+
+/** Tell the user that a peer's message or address is refused; at most once in a
+ * while, since a broken peer repeats itself. */
+void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
+                             const char *what, const char *reason);
+
 #endif

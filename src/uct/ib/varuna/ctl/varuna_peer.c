@@ -138,8 +138,18 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
     }
 }
 
+/* What endpoints post from now on is looked at. The main thread has given them the address */
+static void uct_varuna_peer_note_returned(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer,
+                                          unsigned link)
+{
+    if (!peer->is_guest && (peer->links[link].nic != peer->links[link].port)) {
+        peer->returned |= UCS_BIT(link);
+        uct_varuna_link_raise(iface);
+    }
+}
+
 static ucs_status_t
-uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
+uct_varuna_peer_add_link(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer, unsigned link,
                          const uct_varuna_parsed_link_t *remote)
 {
     uct_varuna_peer_blob_t *blob;
@@ -163,14 +173,14 @@ uct_varuna_peer_add_link(uct_varuna_peer_t *peer, unsigned link,
     peer->links[link].port        = remote->port;
     peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
     peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
+    uct_varuna_peer_note_returned(iface, peer, link);
     __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link),
                      __ATOMIC_RELEASE);
     return UCS_OK;
 }
 
-/* Links from a short address have no address of their data lane yet. */
-static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
-                                           uct_varuna_peer_t *peer,
+/* Links from a short address have no address of their data lane yet, and no port. */
+static void uct_varuna_peer_complete_links(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer,
                                            const uct_varuna_parsed_addr_t *parsed)
 {
     const uct_varuna_parsed_link_t *remote;
@@ -199,6 +209,8 @@ static void uct_varuna_peer_complete_links(const uct_varuna_iface_t *iface,
                                     uct_varuna_peer_blob_t, ctl_addr);
             memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
             peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
+            peer->links[link].port    = remote->port;
+            uct_varuna_peer_note_returned(iface, peer, link);
         }
     }
 }
@@ -229,6 +241,7 @@ static void uct_varuna_peer_move_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *
     }
 
     known->nic = remote->nic;
+    uct_varuna_peer_note_returned(ctl->iface, peer, link);
     uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
     peer->doubtful &= ~UCS_BIT(link);
     ucs_debug("rc_varuna: NIC %u of peer 0x%lx has another address on %s",
@@ -286,7 +299,7 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
             continue;
         }
 
-        status = uct_varuna_peer_add_link(peer, link, remote);
+        status = uct_varuna_peer_add_link(ctl->iface, peer, link, remote);
         if (status != UCS_OK) {
             return status;
         }
@@ -510,7 +523,8 @@ out:
     return peer;
 }
 
-static void uct_varuna_peer_join(uct_varuna_peer_t *peer, unsigned former, unsigned link)
+static void uct_varuna_peer_join(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer,
+                                 unsigned former, unsigned link)
 {
     uct_varuna_peer_blob_t *blob;
 
@@ -531,6 +545,7 @@ static void uct_varuna_peer_join(uct_varuna_peer_t *peer, unsigned former, unsig
     peer->links[link].dc_addr     = (peer->links[former].dc_addr == NULL) ? NULL :
                                     (uct_iface_addr_t*)blob->dc_addr;
     peer->mtu_differs |= (peer->mtu_differs & UCS_BIT(former)) ? UCS_BIT(link) : 0;
+    uct_varuna_peer_note_returned(iface, peer, link);
     __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link), __ATOMIC_RELEASE);
 }
 
@@ -540,7 +555,7 @@ void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned former, unsigned link
 
     kh_foreach_value(&ctl->peers, peer, {
         if (peer->link_map & UCS_BIT(former)) {
-            uct_varuna_peer_join(peer, former, link);
+            uct_varuna_peer_join(ctl->iface, peer, former, link);
         }
     });
 }
@@ -870,31 +885,4 @@ void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
     }
 
     uct_varuna_cabling_report(iface, parsed, UCS_LOG_LEVEL_WARN);
-}
-
-/* --- Warnings --- */
-
-/* Warnings about what peers send. */
-
-/* Seconds between two */
-#define UCT_VARUNA_CTL_WARN_PERIOD   1.0
-
-
-void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
-                             const char *what, const char *reason)
-{
-    ucs_time_t now = uct_varuna_ctl_now(ctl);
-
-    if ((ctl->complaints.warned_at != 0) &&
-        (now < (ctl->complaints.warned_at +
-                ucs_time_from_sec(UCT_VARUNA_CTL_WARN_PERIOD)))) {
-        ++ctl->complaints.unwarned;
-        ucs_debug("dropped %s of peer 0x%lx: %s", what, uuid, reason);
-        return;
-    }
-
-    ucs_warn("dropped %s of peer 0x%lx: %s (%u more since the last such "
-             "warning)", what, uuid, reason, ctl->complaints.unwarned);
-    ctl->complaints.warned_at = now;
-    ctl->complaints.unwarned  = 0;
 }

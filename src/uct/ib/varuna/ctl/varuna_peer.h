@@ -64,6 +64,8 @@ struct uct_varuna_peer {
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
     unsigned                   link_map;  /* Local links which reach it */
     uint8_t                    mtu_differs; /* Of these: DC does not suit them */
+    uint8_t                    returned;  /* Of these: the remote NIC was reset, so keys from
+                                             before have nothing for it */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     uint8_t                    retired;   /* Of these, to be left as planned, as the
                                              peer wants. Main thread */
@@ -305,14 +307,5 @@ void uct_varuna_cabling_report(const uct_varuna_iface_t *iface,
  *  set of lanes, or of another link if each has only some, here or there. */
 void uct_varuna_cabling_unreachable(const uct_varuna_iface_t *iface,
                                     const uct_varuna_parsed_addr_t *parsed);
-
-/* --- Warnings --- */
-
-/* Warnings about what peers send. */
-
-/** Tell the user that a peer's message or address is refused; at most once in a
- * while, since a broken peer repeats itself. */
-void uct_varuna_ctl_complain(uct_varuna_ctl_t *ctl, uint64_t uuid,
-                             const char *what, const char *reason);
 
 #endif

@@ -37,9 +37,9 @@ struct uct_varuna_mem {
     int                        is_atomic; /* Registered for remote atomics */
     uint8_t                    device;    /* Whose memory it is. Unless it is the host's, only
                                              NICs access it */
-    uint64_t                   keys[UCT_VARUNA_MAX_LINKS]; /* Inner, packed, of NICs that
-                                              have one; if is_shared */
-    uint64_t                   token;     /* In its keys, 0: no atomics by the CPU */
+    uint64_t                   keys[UCT_VARUNA_MAX_LINKS]; /* Inner, packed, of the NICs in */
+    uint8_t                    packed;    /* this map */
+    uint64_t                   token;     /* In its keys; if is_shared */
     ucs_list_link_t            list;      /* In md->mems */
     unsigned                   flags;     /* It was registered with */
     unsigned                   num_nics;  /* ... on these. Owner of this and the next one:
@@ -101,6 +101,15 @@ struct uct_varuna_md {
 static inline unsigned uct_varuna_md_port(const uct_varuna_md_t *md, unsigned nic)
 {
     return md->nics[nic].has_returned ? md->nics[nic].port : nic;
+}
+
+/** A NIC has packed a key of the region, unless it has one. Lock of the memory domain. */
+static inline void uct_varuna_mem_add_key(uct_varuna_mem_t *mem, unsigned nic, uint64_t key)
+{
+    if (!(mem->packed & UCS_BIT(nic))) {
+        mem->keys[nic] = key;
+        mem->packed   |= UCS_BIT(nic);
+    }
 }
 
 /** @return Inner memory handle of @a memh for @a nic, NULL-safe

@@ -430,7 +430,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
         }
     }
 
-    uct_varuna_md_share(md, memh, keys);
+    uct_varuna_md_share(md, memh, nic_map, keys);
     memset(buffer, 0, md->attr.rkey_packed_size);
     key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
                                       ((uct_varuna_mem_t*)memh)->device,
@@ -452,18 +452,16 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
 /* A token names one registration, and is never used again. Lock held */
 static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
-    if (!uct_varuna_atomic_modes[md->atomic_mode].by_cpu || !mem->is_atomic ||
-        (mem->device != UCT_VARUNA_DEVICE_HOST)) {
-        return;
-    }
-
     while (mem->token == 0) {
         mem->token = uct_varuna_secret_hash(&md->token_key, ++md->num_tokens);
     }
 }
 
-void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, const uint64_t *keys)
+void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t nic_map,
+                         const uint64_t *keys)
 {
+    unsigned nic;
+
     if (mem->length == 0) {
         return; /* There is nothing to be accessed */
     }
@@ -473,7 +471,9 @@ void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, const uint6
         mem->is_shared    = 1;
         mem->region.first = (uintptr_t)mem->address;
         mem->region.last  = mem->region.first + (mem->length - 1);
-        memcpy(mem->keys, keys, sizeof(mem->keys));
+        ucs_for_each_bit(nic, nic_map) {
+            uct_varuna_mem_add_key(mem, nic, keys[nic]);
+        }
         uct_varuna_md_make_token(md, mem);
         uct_varuna_regions_insert(&md->shared, &mem->region);
     }
@@ -602,19 +602,58 @@ static int uct_varuna_md_token_matches(const uct_varuna_region_t *region,
     return mem->token == *(const uint64_t*)arg;
 }
 
+/* Lock held. @return The region with this token that contains all these bytes, or NULL. */
+static uct_varuna_mem_t *uct_varuna_md_find_token(const uct_varuna_md_t *md, uint64_t token,
+                                                  uint64_t address, size_t length)
+{
+    uint64_t last = address + (length - 1);
+    uct_varuna_region_t *region;
+
+    if ((token == 0) || (length == 0) || (last < address)) {
+        return NULL;
+    }
+
+    region = uct_varuna_regions_find_match(&md->shared, address, last,
+                                           uct_varuna_md_token_matches, &token);
+    return (region == NULL) ? NULL : ucs_container_of(region, uct_varuna_mem_t, region);
+}
+
+/* Whether the CPU executes atomics there for peers */
+static int uct_varuna_md_is_for_cpu(const uct_varuna_md_t *md, const uct_varuna_mem_t *mem)
+{
+    return uct_varuna_atomic_modes[md->atomic_mode].by_cpu && mem->is_atomic &&
+           (mem->device == UCT_VARUNA_DEVICE_HOST);
+}
+
+ucs_status_t uct_varuna_md_find_key(uct_varuna_md_t *md, uint64_t token, uint64_t address,
+                                    unsigned nic, uint64_t *key_p)
+{
+    ucs_status_t status = UCS_OK;
+    const uct_varuna_mem_t *mem;
+
+    pthread_mutex_lock(&md->lock);
+    mem = uct_varuna_md_find_token(md, token, address, 1);
+    if (mem == NULL) {
+        status = UCS_ERR_NO_ELEM;
+    } else if ((nic >= md->num_nics) || !md->nics[nic].is_link) {
+        status = UCS_ERR_NO_DEVICE; /* Or it has another number since it was reset */
+    } else if (!(mem->packed & UCS_BIT(nic)) || uct_varuna_md_is_spare(md, mem, nic)) {
+        status = UCS_ERR_NO_RESOURCE;
+    } else {
+        *key_p = mem->keys[nic];
+    }
+    pthread_mutex_unlock(&md->lock);
+    return status;
+}
+
 int uct_varuna_md_hold(uct_varuna_md_t *md, uint64_t token, uint64_t address,
                        size_t length)
 {
-    uint64_t last = address + (length - 1);
-
-    if ((token == 0) || (length == 0) || (last < address)) {
-        return 0;
-    }
+    const uct_varuna_mem_t *mem;
 
     pthread_mutex_lock(&md->lock);
-    if (uct_varuna_regions_find_match(&md->shared, address, last,
-                                      uct_varuna_md_token_matches,
-                                      &token) != NULL) {
+    mem = uct_varuna_md_find_token(md, token, address, length);
+    if ((mem != NULL) && uct_varuna_md_is_for_cpu(md, mem)) {
         return 1;
     }
 

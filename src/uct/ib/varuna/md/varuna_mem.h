@@ -69,8 +69,10 @@ unsigned uct_varuna_md_list_devices(uct_varuna_md_t *md, unsigned nic,
 /* The memory of which this process has given keys away: it accesses only such memory at
  * addresses that a peer names (docs/SECURITY.md). Any thread. */
 
-/** A key of the region is packed. @param [in] keys  By NIC: those in the first one stay. */
-void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, const uint64_t *keys);
+/** A key of the region is packed. @param [in] keys  Of the NICs in @a nic_map: those in the
+ *  first one stay. */
+void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t nic_map,
+                         const uint64_t *keys);
 
 /** The region is deregistered. @return Nonzero if it was shared. */
 int uct_varuna_md_unshare(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
@@ -93,6 +95,19 @@ int uct_varuna_md_hold(uct_varuna_md_t *md, uint64_t token, uint64_t address,
                        size_t length);
 
 void uct_varuna_md_release(uct_varuna_md_t *md);
+
+/**
+ * Find what a key that was packed lacks: a peer asks, which knows the token in it.
+ *
+ * @param [in]  address  Of a byte in the region.
+ * @param [in]  nic      Any number.
+ * @param [out] key_p    Inner key, packed.
+ *
+ * @return UCS_ERR_NO_ELEM if there is no such region (any more), UCS_ERR_NO_DEVICE if there is
+ *         no such NIC, UCS_ERR_NO_RESOURCE if that has not registered the region.
+ */
+ucs_status_t uct_varuna_md_find_key(uct_varuna_md_t *md, uint64_t token, uint64_t address,
+                                    unsigned nic, uint64_t *key_p);
 
 /**
  * Find a key of ours by which a NIC may access what is shared.

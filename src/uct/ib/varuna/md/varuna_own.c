@@ -23,29 +23,12 @@
 /* Of addresses that are chosen: mlx5 takes any, and an end beyond 2^64 is no good */
 #define UCT_VARUNA_OWN_ADDRESS_BITS  61
 
-/* Whether a NIC was reset, while another one was not: what peers access there is not only ours,
- * and they may have keys from before. Without another one they have no choice. */
-static int uct_varuna_own_is_second(uct_varuna_md_t *md, unsigned nic)
-{
-    unsigned other;
-
-    uct_varuna_md_for_each_inner(md, other) {
-        if (md->nics[nic].has_returned && !md->nics[other].has_returned &&
-            !uct_varuna_md_is_nic_dead(md, other)) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
 /* Whether a NIC is left out from the beginning */
 static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t deadline)
 {
     uct_varuna_cmds_t *queue = uct_varuna_md_cmds(md, nic);
 
-    return uct_varuna_own_is_second(md, nic) ||
-           !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
+    return !uct_varuna_md_may_ask(md, nic, UCT_VARUNA_SHORT_MR, ucs_get_time()) ||
            ((deadline != UCS_TIME_INFINITY) && (queue != NULL) &&
             uct_varuna_cmds_is_hung(queue));
 }
@@ -137,6 +120,21 @@ static ucs_status_t uct_varuna_own_choose_address(const void *address, uint64_t 
     return status;
 }
 
+static void uct_varuna_own_pack(const uct_varuna_md_t *md, uint8_t nic_map,
+                                const uint64_t *keys, uct_varuna_own_t *own)
+{
+    char *key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
+                                            UCT_VARUNA_DEVICE_HOST, 0, own->key);
+    unsigned nic;
+
+    ucs_for_each_bit(nic, nic_map) {
+        memcpy(key, &keys[nic], sizeof(keys[nic]));
+        key += sizeof(keys[nic]);
+    }
+
+    own->key_len = key - own->key;
+}
+
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights, int is_shared,
                                 ucs_time_t patience, uct_varuna_own_t *own)
@@ -144,8 +142,6 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
     uint64_t keys[UCT_VARUNA_MAX_LINKS];
     ucs_status_t status;
     uint8_t nic_map;
-    unsigned nic;
-    char *key;
 
     memset(own, 0, sizeof(*own));
     own->address = (uintptr_t)address;
@@ -164,14 +160,77 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
         return status;
     }
 
-    key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode, UCT_VARUNA_DEVICE_HOST, 0,
-                                      own->key);
-    ucs_for_each_bit(nic, nic_map) {
-        memcpy(key, &keys[nic], sizeof(keys[nic]));
+    uct_varuna_own_pack(md, nic_map, keys, own);
+    return UCS_OK;
+}
+
+/* --- One more NIC --- */
+
+/* @return The NICs in the packed key, and their inner keys. */
+static uint8_t uct_varuna_own_unpack(const uct_varuna_own_t *own, uint64_t *keys)
+{
+    const uct_varuna_packed_rkey_t *packed = (const uct_varuna_packed_rkey_t*)own->key;
+    const char *key                        = (const char*)(packed + 1);
+    unsigned nic;
+
+    ucs_for_each_bit(nic, packed->nic_map) {
+        memcpy(&keys[nic], key, sizeof(keys[nic]));
         key += sizeof(keys[nic]);
     }
 
-    own->key_len = key - own->key;
+    return packed->nic_map;
+}
+
+static ucs_status_t uct_varuna_own_reg_one(uct_varuna_md_t *md, void *address, size_t length,
+                                           unsigned rights, unsigned nic, ucs_time_t patience,
+                                           uct_varuna_own_t *own, uint64_t *key_p)
+{
+    ucs_time_t deadline = ucs_get_time() + patience;
+    uct_varuna_own_cmd_t *cmd;
+    ucs_status_t status;
+
+    if (uct_varuna_own_passes(md, nic, deadline)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
+
+    cmd = uct_varuna_own_cmd_reg(md, nic, address, length, own->address, rights, deadline);
+    if (cmd == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    status = uct_varuna_own_cmd_wait(cmd, deadline, &own->mrs[nic], key_p);
+    if ((status != UCS_ERR_TIMED_OUT) && !uct_varuna_md_check_nic(md, nic)) {
+        uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
+    }
+
+    return status;
+}
+
+ucs_status_t uct_varuna_own_add(uct_varuna_md_t *md, void *address, size_t length,
+                                unsigned rights, unsigned nic, ucs_time_t patience,
+                                uct_varuna_own_t *own, uint64_t *key_p)
+{
+    uint64_t keys[UCT_VARUNA_MAX_LINKS];
+    uint8_t nic_map = uct_varuna_own_unpack(own, keys);
+    ucs_status_t status;
+    unsigned owner;
+
+    if ((nic >= md->num_nics) || !md->nics[nic].is_link || uct_varuna_md_is_nic_dead(md, nic)) {
+        return UCS_ERR_NO_DEVICE;
+    }
+
+    owner = uct_varuna_md_inner_owner(md, nic);
+    if (!(nic_map & UCS_BIT(owner))) {
+        status = uct_varuna_own_reg_one(md, address, length, rights, owner, patience, own,
+                                        &keys[owner]);
+        if (status != UCS_OK) {
+            return status;
+        }
+    }
+
+    keys[nic] = keys[owner];
+    *key_p    = keys[nic];
+    uct_varuna_own_pack(md, nic_map | UCS_BIT(owner) | UCS_BIT(nic), keys, own);
     return UCS_OK;
 }
 

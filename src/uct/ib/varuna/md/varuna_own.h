@@ -54,6 +54,22 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
                                 size_t length, unsigned rights, int is_shared,
                                 ucs_time_t patience, uct_varuna_own_t *own);
 
+/**
+ * Register the same memory on one more NIC, and add that to the packed key: the NIC was reset
+ * since, or was short of regions. Nothing else uses @a own meanwhile.
+ *
+ * @param [in]  address   As for uct_varuna_own_reg(); so are the length and the rights.
+ * @param [in]  nic       Any number.
+ * @param [in]  patience  How long to wait for the NIC.
+ * @param [out] key_p     Its inner key, packed.
+ *
+ * @return UCS_ERR_NO_DEVICE if there is no such NIC, or it is dead; another error if it does not
+ *         register the memory now.
+ */
+ucs_status_t uct_varuna_own_add(uct_varuna_md_t *md, void *address, size_t length,
+                                unsigned rights, unsigned nic, ucs_time_t patience,
+                                uct_varuna_own_t *own, uint64_t *key_p);
+
 /** @return Whether a NIC hangs which would have to end the registration. */
 int uct_varuna_own_is_stuck(const uct_varuna_md_t *md, const uct_varuna_own_t *own);
 

@@ -15,6 +15,7 @@
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include "varuna_return.h"
 #include "varuna_health.h"
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -119,8 +120,8 @@ err:
     return status;
 }
 
-/* Lock of the memory domain. From now on the region is registered there by whoever registers
- * it, and until then the spare is used. */
+/* Lock of the memory domain. The new number owes the region; until it is registered, the spare
+ * is used. */
 static void uct_varuna_return_owe(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
     unsigned nic, owner;
@@ -283,8 +284,8 @@ static int uct_varuna_return_pick(uct_varuna_return_t *ret, uct_varuna_mem_t *me
     return is_found;
 }
 
-/* Lock of the return. All ports of the device share the registration. */
-static void uct_varuna_return_give(uct_varuna_return_t *ret, uct_mem_h inner)
+/* Lock of the return. All ports of the device share the registration and its key. */
+static void uct_varuna_return_give(uct_varuna_return_t *ret, uct_mem_h inner, uint64_t key)
 {
     uct_varuna_md_t *md = ret->md;
     unsigned nic;
@@ -292,15 +293,40 @@ static void uct_varuna_return_give(uct_varuna_return_t *ret, uct_mem_h inner)
     pthread_mutex_lock(&md->lock);
     for (nic = ret->nic; nic < md->num_nics; ++nic) {
         if (md->nics[nic].md == ret->inner) {
+            uct_varuna_mem_add_key(ret->mem, nic, key);
             __atomic_store_n(&ret->mem->inner[nic], inner, __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&md->lock);
 }
 
+/* Register a region, and pack a key for peers that have keys without this NIC */
+static ucs_status_t uct_varuna_return_reg(const uct_varuna_return_t *ret,
+                                          const uct_varuna_mem_t *mem, uct_mem_h *inner_p,
+                                          uint64_t *key_p)
+{
+    static const uct_md_mkey_pack_params_t params = {.field_mask = 0};
+    ucs_status_t status;
+
+    status = uct_md_mem_reg(ret->inner, mem->address, mem->length,
+                            mem->flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, inner_p);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_compat_mkey_pack(ret->inner, *inner_p, mem->address, mem->length,
+                                         &params, key_p);
+    if (status != UCS_OK) {
+        (void)uct_md_mem_dereg(ret->inner, *inner_p);
+    }
+
+    return status;
+}
+
 static void uct_varuna_return_register(uct_varuna_return_t *ret)
 {
     uct_mem_h inner = NULL;
+    uint64_t key    = 0;
     uct_varuna_mem_t mem;
     ucs_status_t status;
     int is_left;
@@ -309,13 +335,11 @@ static void uct_varuna_return_register(uct_varuna_return_t *ret)
         return;
     }
 
-    status = uct_md_mem_reg(ret->inner, mem.address, mem.length,
-                            mem.flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, &inner);
-
+    status = uct_varuna_return_reg(ret, &mem, &inner, &key);
     pthread_mutex_lock(&ret->lock);
     is_left = (ret->md == NULL) || (ret->mem == NULL);
     if (!is_left && (status == UCS_OK)) {
-        uct_varuna_return_give(ret, inner);
+        uct_varuna_return_give(ret, inner, key);
     } else if (!is_left && !uct_varuna_md_is_nic_dead(ret->md, ret->nic)) {
         uct_varuna_md_note_answer(ret->md, ret->nic, UCT_VARUNA_SHORT_MR, status,
                                   ucs_get_time());

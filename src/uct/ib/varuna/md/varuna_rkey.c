@@ -144,6 +144,13 @@ err_release:
     return status;
 }
 
+void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, const uct_rkey_bundle_t *bundle)
+{
+    rkey->inner[nic] = *bundle;
+    rkey->keys[nic]  = bundle->rkey;
+    rkey->num_keys   = ucs_max(rkey->num_keys, nic + 1);
+}
+
 void uct_varuna_rkey_release(uct_component_h ib, uct_varuna_rkey_t *rkey)
 {
     unsigned nic;

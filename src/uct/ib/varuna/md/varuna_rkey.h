@@ -18,7 +18,7 @@ struct uct_varuna_rkey {
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
     uint8_t                    device;    /* Whose memory it is, UCT_VARUNA_DEVICE_HOST or a
                                              number */
-    uint64_t                   token;     /* Of the region, for the CPU */
+    uint64_t                   token;     /* Of the region; 0: rc_varuna's own */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner';
                                                               UCT_INVALID_RKEY: none.
@@ -58,6 +58,9 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode, uint8_t
  */
 ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
                                     uct_varuna_rkey_t **rkey_p);
+
+/** Add an inner key, which is released with the others, to one that lacks it. */
+void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, const uct_rkey_bundle_t *bundle);
 
 /** Release an unpacked key and the inner keys in it. */
 void uct_varuna_rkey_release(uct_component_h ib, uct_varuna_rkey_t *rkey);

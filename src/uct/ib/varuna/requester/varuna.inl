@@ -143,6 +143,7 @@ uct_varuna_req_set_remote(uct_varuna_req_t *req, uint64_t remote_addr,
 {
     req->remote_addr = remote_addr;
     req->device      = ((const uct_varuna_rkey_t*)rkey)->device;
+    req->user.token  = ((const uct_varuna_rkey_t*)rkey)->token;
     memcpy(req->keys, ((const uct_varuna_rkey_t*)rkey)->keys, sizeof(req->keys));
 }
 

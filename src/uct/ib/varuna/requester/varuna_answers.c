@@ -14,6 +14,7 @@
 #include "varuna_ep_life.h"
 #include "varuna_ep_ctl.h"
 #include "varuna_eps.h"
+#include "varuna_key.h"
 #include "varuna_verdict.h"
 #include "varuna_stale.h"
 #include "varuna_rebuild.h"
@@ -111,6 +112,16 @@ static void uct_varuna_answer_reject(void *arg, unsigned link,
     }
 }
 
+static void uct_varuna_answer_key(void *arg, unsigned link,
+                                  const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_ep_handle_key_rep(ep, body);
+    }
+}
+
 static void uct_varuna_answer_close(void *arg, unsigned link,
                                     const uct_varuna_ctl_hdr_t *hdr,
                                     const void *body)
@@ -123,6 +134,7 @@ static const uct_varuna_bus_reg_t uct_varuna_answer_rows[] = {
     {UCT_VARUNA_CTL_CONNECT_REP, UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_connect},
     {UCT_VARUNA_CTL_FENCE_REP,   UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_fence},
     {UCT_VARUNA_CTL_REJECT,      UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_reject},
+    {UCT_VARUNA_CTL_KEY_REP,     UCT_VARUNA_BUS_MAIN,  uct_varuna_answer_key},
     {UCT_VARUNA_CTL_CLOSE_REP,   UCT_VARUNA_BUS_ASYNC, uct_varuna_answer_close}
 };
 

@@ -131,6 +131,7 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
     read->type        = UCT_VARUNA_REQ_GET_BCOPY;
     read->length      = length;
     read->remote_addr = req->remote_addr + offset;
+    read->user.token  = req->user.token;
     memcpy(read->keys, req->keys, sizeof(read->keys));
     read->get.cb      = uct_varuna_compare_unpack;
     read->get.arg     = ep;

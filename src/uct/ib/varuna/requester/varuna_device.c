@@ -21,6 +21,7 @@ typedef struct uct_varuna_device {
     uint32_t                   reading;   /* ... when its newest read was posted, */
     uint32_t                   settled;   /* ... when the newest that has returned was */
     uint64_t                   addr;      /* Of the newest write */
+    uint64_t                   token;     /* Of its key */
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS];
 } uct_varuna_device_t;
 
@@ -40,7 +41,7 @@ static int uct_varuna_device_is(const uct_varuna_device_t *device, const uct_var
 {
     return (device->id == req->device) &&
            ((req->device != UCT_VARUNA_DEVICE_UNKNOWN) ||
-            !memcmp(device->keys, req->keys, sizeof(device->keys)));
+            (device->token == req->user.token));
 }
 
 static uct_varuna_device_t *
@@ -94,6 +95,7 @@ void uct_varuna_device_note_write(uct_varuna_ep_t *ep, const uct_varuna_req_t *r
 
     device->written = ep->num_writes;
     device->addr    = req->remote_addr;
+    device->token   = req->user.token;
     memcpy(device->keys, req->keys, sizeof(device->keys));
 }
 
@@ -153,6 +155,7 @@ ucs_status_t uct_varuna_devices_make_read(uct_varuna_ep_t *ep, uct_varuna_req_t 
             req->get.cb      = uct_varuna_req_unpack_nothing;
             req->get.arg     = NULL;
             req->remote_addr = device->addr;
+            req->user.token  = device->token;
             memcpy(req->keys, device->keys, sizeof(req->keys));
             return UCS_OK;
         }

@@ -116,6 +116,10 @@ struct uct_varuna_req {
             void               *result;    /* The user's; the value comes into data */
             uct_varuna_amo_t   *amo;       /* AMO_xx */
         } atomic;
+        struct {
+            uint64_t           others[3];  /* Used by those above */
+            uint64_t           token;      /* Of the key, if it is the user's or of the logs */
+        } user;
     };
     union {
         uint8_t                data[UCT_VARUNA_MAX_INLINE]; /* Payload, short */

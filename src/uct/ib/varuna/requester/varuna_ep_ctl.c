@@ -20,9 +20,7 @@
 #include "varuna_ring.h"
 
 
-/* The links for a control request: all that reach the peer and whose port is up. What
- * cannot leave would only keep the control plane busy. */
-static unsigned uct_varuna_ep_ctl_links(const uct_varuna_ep_t *ep)
+unsigned uct_varuna_ep_ctl_links(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     unsigned map                    = 0;

@@ -25,6 +25,10 @@ ucs_status_t uct_varuna_ep_ctl_send(uct_varuna_ep_t *ep, unsigned link,
                                     uct_varuna_ctl_type_t type, uint32_t epoch,
                                     const void *body, size_t length);
 
+/** @return The links for a control request: all that reach the peer and whose port is up. What
+ *  cannot leave would only keep the control plane busy. */
+unsigned uct_varuna_ep_ctl_links(const uct_varuna_ep_t *ep);
+
 /* Send a request now if none was sent lately. */
 void uct_varuna_ep_ctl_request(uct_varuna_ep_t *ep, ucs_time_t now,
                                uct_varuna_ctl_type_t type, uint32_t epoch,

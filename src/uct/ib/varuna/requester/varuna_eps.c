@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_eps.h"
+#include "varuna_key.h"
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
@@ -203,6 +204,7 @@ UCS_CLASS_INIT_FUNC(uct_varuna_requester_t, uct_iface_ops_t *ops,
     ucs_ptr_array_init(&self->eps, "varuna_eps");
     pthread_mutex_init(&self->eps_lock, NULL);
     kh_init_inplace(uct_varuna_inner_eps, &self->inner_eps);
+    uct_varuna_keys_init(self);
     self->scan.scanned_at = ucs_get_time();
     return UCS_OK;
 }
@@ -210,6 +212,7 @@ UCS_CLASS_INIT_FUNC(uct_varuna_requester_t, uct_iface_ops_t *ops,
 static UCS_CLASS_CLEANUP_FUNC(uct_varuna_requester_t)
 {
     uct_varuna_outage_cleanup(self);
+    uct_varuna_keys_cleanup(self);
     kh_destroy_inplace(uct_varuna_inner_eps, &self->inner_eps);
     pthread_mutex_destroy(&self->eps_lock);
     ucs_ptr_array_cleanup(&self->eps, 1);

@@ -390,8 +390,7 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
 /* Links over which an endpoint cannot reach memory. */
 
-/* Links on which the peer's log cannot be written */
-static unsigned uct_varuna_ep_logless_links(const uct_varuna_ep_t *ep)
+unsigned uct_varuna_ep_logless_links(const uct_varuna_ep_t *ep)
 {
     unsigned map = 0;
     unsigned link, nic;
@@ -420,6 +419,20 @@ unsigned uct_varuna_ep_keyless_links(const uct_varuna_ep_t *ep)
     }
 
     return map;
+}
+
+void uct_varuna_ep_avoid_links(uct_varuna_ep_t *ep, unsigned links)
+{
+    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    ucs_time_t now            = uct_varuna_ctl_now(iface->ctl);
+
+    ep->keyless.links = links | (uct_varuna_backoff_is_due(&ep->keyless.backoff, now) ?
+                                 0 : ep->keyless.links);
+    if (uct_varuna_backoff_failed(&ep->keyless.backoff, UCS_ERR_NO_MEMORY, now) &&
+        (links & UCS_BIT(ep->lane.link))) {
+        ucs_diag("rc_varuna: ep %p: a NIC of %s has not registered the memory of a request: "
+                 "other links are used", ep, uct_varuna_link_name(iface, ep->lane.link));
+    }
 }
 
 /* Whether our NIC of the active lane has not registered what a request reads or writes here */
@@ -458,28 +471,15 @@ static int uct_varuna_req_misses_remote(const uct_varuna_req_t *req)
 
 int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep)
 {
-    uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    ucs_time_t now            = uct_varuna_ctl_now(iface->ctl);
     const uct_varuna_req_t *req;
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if ((req->flags & UCT_VARUNA_REQ_FLAG_POSTED) &&
             (uct_varuna_req_misses_local(req) || uct_varuna_req_misses_remote(req))) {
-            break;
+            uct_varuna_ep_avoid_links(ep, UCS_BIT(ep->lane.link));
+            return 1;
         }
     }
 
-    if (req == ep->hot.reqs.head) {
-        return 0;
-    }
-
-    ep->keyless.links = UCS_BIT(ep->lane.link) |
-                        (uct_varuna_backoff_is_due(&ep->keyless.backoff, now) ?
-                         0 : ep->keyless.links);
-    if (uct_varuna_backoff_failed(&ep->keyless.backoff, UCS_ERR_NO_MEMORY, now)) {
-        ucs_diag("rc_varuna: ep %p: a NIC of %s has not registered the memory of a request: "
-                 "other links are used", ep, uct_varuna_link_name(iface, ep->lane.link));
-    }
-
-    return 1;
+    return 0;
 }

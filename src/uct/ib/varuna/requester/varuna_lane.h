@@ -58,9 +58,12 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
 /* --- Links without a key --- */
 
-/* Links over which an endpoint cannot reach memory, because a NIC of ours or of the peer has
- * registered it not: it hung, or was short of regions. Nobody looks at that when a request is
- * posted. The NIC refuses it, and others carry the traffic. */
+/* Links over which an endpoint cannot reach memory, because a NIC of ours or of the peer has not
+ * registered it: it was reset since, it hung, or was short of regions. Other links carry the
+ * traffic. */
+
+/** @return Links on which the peer's log cannot be written. */
+unsigned uct_varuna_ep_logless_links(const uct_varuna_ep_t *ep);
 
 /** @return Links that are not to be used: there is no key for the peer's log, or a request was
  *  refused lately. */
@@ -69,6 +72,9 @@ unsigned uct_varuna_ep_keyless_links(const uct_varuna_ep_t *ep);
 /** A request on the active lane was refused. @return Whether that is due to a region that a
  *  NIC lacks. Then the lane's link is avoided for a while, longer after each time. */
 int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep);
+
+/** Do not use these links for a while, longer after each time. */
+void uct_varuna_ep_avoid_links(uct_varuna_ep_t *ep, unsigned links);
 
 /* --- State of the lane --- */
 

@@ -158,6 +158,7 @@ uct_varuna_gate_update(const uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
     ep->hot.gate = (ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
                    (ep->lane.kind != UCT_VARUNA_LANE_RC) || (ep->hot.num_amos > 0) ||
                    (ep->owed != NULL) || (ep->hot.reqs.head == NULL) ||
+                   (ep->peer->returned != 0) ||
                    uct_varuna_ep_has_queued(ep) || uct_varuna_ep_is_fenced(iface, ep) ||
                    uct_varuna_ep_lane_is_stale(iface, ep);
     ep->hot.beat = iface->beat;

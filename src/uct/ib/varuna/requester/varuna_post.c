@@ -10,6 +10,7 @@
 #include "varuna_post.h"
 #include "varuna_completion.h"
 #include "varuna_ep_event.h"
+#include "varuna_key.h"
 #include "varuna_ring.h"
 #include "varuna_post.inl"
 #include "varuna.inl"
@@ -72,7 +73,11 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
 {
     uct_varuna_lane_t *lane = &req->ep->lane;
-    ucs_status_t status     = uct_varuna_req_info(req)->post(req, &req->comp);
+    ucs_status_t status     = UCS_ERR_NO_RESOURCE;
+
+    if (uct_varuna_req_complete_key(req)) {
+        status = uct_varuna_req_info(req)->post(req, &req->comp);
+    }
 
     if (!UCS_STATUS_IS_ERR(status) && (lane->mtu != 0)) {
         uct_varuna_lane_advance_psn(lane, uct_varuna_req_num_psns(req, lane->mtu));
@@ -115,6 +120,10 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     uct_varuna_mlx5_bell_t bell;
     ucs_status_t status;
     int is_logged, fused;
+
+    if (ucs_unlikely(ep->peer->returned != 0) && !uct_varuna_req_complete_key(req)) {
+        return UCS_ERR_NO_RESOURCE;
+    }
 
     if (ucs_unlikely(req->flags & UCT_VARUNA_REQ_FLAG_FENCE)) {
         status = uct_ep_fence(ep->lane.ep, 0);

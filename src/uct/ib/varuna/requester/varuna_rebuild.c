@@ -17,6 +17,7 @@
 #include "varuna_amo_ops.h"
 #include "varuna_baseline.h"
 #include "varuna_ep_ctl.h"
+#include "varuna_key.h"
 #include "varuna_lane.h"
 #include "varuna_verdict.h"
 #include "varuna.inl"
@@ -468,6 +469,7 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
     uint8_t link;
 
     uct_varuna_peer_probe_paths(iface, ep->peer, now);
+    uct_varuna_ep_complete_logs(ep, now);
     if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || !uct_varuna_rebuild_is_due(ep, now)) {
         return;
     }

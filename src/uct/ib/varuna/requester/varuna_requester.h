@@ -11,6 +11,7 @@
 #include <uct/ib/varuna/core/varuna_secret.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 #include <ucs/datastruct/khash.h>
@@ -43,6 +44,33 @@
 
 /* Inner endpoint -> outer endpoint, for errors */
 UCT_VARUNA_HASH_MAP_INIT_POINTER(uct_varuna_inner_eps, uct_varuna_ep_t*)
+
+/* A key of a peer: only that peer is asked about it, and its answers are for that one only */
+typedef struct uct_varuna_key_name {
+    uint64_t                   uuid;          /* Of the peer */
+    uint64_t                   token;         /* In the key. Of logs: the target's opening */
+} uct_varuna_key_name_t;
+
+/* What such a key has for NICs of the peer that were reset. Owner: varuna_key.c */
+typedef struct uct_varuna_key {
+    uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* UCT_INVALID_RKEY: not known */
+    uct_varuna_retry_t         retry;         /* The question */
+    uint8_t                    asked;         /* For these NICs */
+    uint8_t                    is_gone;       /* The region was deregistered */
+} uct_varuna_key_t;
+
+static inline khint_t uct_varuna_key_name_hash(uct_varuna_key_name_t name)
+{
+    return uct_varuna_hash_pointer(name.uuid ^ name.token);
+}
+
+static inline int uct_varuna_key_name_equal(uct_varuna_key_name_t a, uct_varuna_key_name_t b)
+{
+    return (a.uuid == b.uuid) && (a.token == b.token);
+}
+
+KHASH_INIT(uct_varuna_keys, uct_varuna_key_name_t, uct_varuna_key_t, 1,
+           uct_varuna_key_name_hash, uct_varuna_key_name_equal)
 
 typedef struct uct_varuna_baseline uct_varuna_baseline_t;
 typedef struct uct_varuna_outage uct_varuna_outage_t;
@@ -96,6 +124,7 @@ struct uct_varuna_requester {
                                                  main thread alone, and with */
     pthread_mutex_t            eps_lock;      /* this, which others need: VFS */
     khash_t(uct_varuna_inner_eps) inner_eps;
+    khash_t(uct_varuna_keys)   keys;          /* Owner: varuna_key.c */
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            farewells;     /* uct_varuna_farewell_t; lock of the
                                                  control plane */

@@ -30,6 +30,7 @@
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/core/varuna_held.h>
+#include <uct/ib/varuna/md/varuna_mem.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>
@@ -470,9 +471,44 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
     ucs_free(target);
 }
 
+
+/* --- KEY_REQ --- */
+
+/* A requester has keys from before a NIC of ours was reset. It gets nothing that the owner of a
+ * key that is packed now would not have: the target or the token proves that it owns one. */
+static void uct_varuna_target_handle_key(void *arg, unsigned link,
+                                         const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_responder_t *resp        = arg;
+    const uct_varuna_ctl_key_req_t *req = body;
+    uct_varuna_ctl_key_rep_t rep        = {.token = req->token, .nic = req->nic};
+    uct_varuna_target_t *target;
+    ucs_status_t status;
+    khiter_t iter;
+    uint64_t key;
+
+    target = uct_varuna_target_of(resp, hdr, &iter);
+    if (target == NULL) {
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
+        return;
+    }
+
+    status = (req->token == 0) ?
+             uct_varuna_target_log_add(resp, target->id, req->nic, &key) :
+             uct_varuna_md_find_key(resp->iface->md, req->token, req->addr, req->nic, &key);
+    if (status == UCS_OK) {
+        rep.key = key;
+    }
+
+    rep.status = status;
+    uct_varuna_ctl_reply(resp->ctl, target->peer, link, hdr, UCT_VARUNA_CTL_KEY_REP, &rep,
+                         sizeof(rep));
+}
+
 static const uct_varuna_bus_reg_t uct_varuna_target_rows[] = {
     {UCT_VARUNA_CTL_OPEN_REQ, UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_open},
-    {UCT_VARUNA_CTL_CLOSE,    UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_close}
+    {UCT_VARUNA_CTL_CLOSE,    UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_close},
+    {UCT_VARUNA_CTL_KEY_REQ,  UCT_VARUNA_BUS_ASYNC, uct_varuna_target_handle_key}
 };
 
 ucs_status_t uct_varuna_targets_init(uct_varuna_responder_t *resp)

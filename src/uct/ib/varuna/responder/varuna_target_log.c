@@ -28,6 +28,9 @@
 #include <ucs/sys/sys.h>
 #include <string.h>
 
+/* Of requesters, to their rings */
+#define UCT_VARUNA_LOG_RIGHTS        (UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE)
+
 
 static inline uct_varuna_target_chunk_t *
 uct_varuna_target_chunk(const uct_varuna_target_table_t *table, uint32_t id)
@@ -212,8 +215,16 @@ static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
     /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
      * is not visible before the data that it confirms */
     return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
-                              UCT_VARUNA_LOG_BYTES,
-                              UCT_VARUNA_MR_READ | UCT_VARUNA_MR_WRITE, 0, patience, own);
+                              UCT_VARUNA_LOG_BYTES, UCT_VARUNA_LOG_RIGHTS, 0, patience, own);
+}
+
+ucs_status_t uct_varuna_target_log_add(uct_varuna_responder_t *resp, uint32_t id, unsigned nic,
+                                       uint64_t *key_p)
+{
+    return uct_varuna_own_add(resp->iface->md, uct_varuna_target_log(resp, id),
+                              UCT_VARUNA_LOG_BYTES, UCT_VARUNA_LOG_RIGHTS, nic,
+                              ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE),
+                              uct_varuna_target_log_own(&resp->targets, id), key_p);
 }
 
 /* An id that could not be registered. One whose last key may be valid still is lost. */

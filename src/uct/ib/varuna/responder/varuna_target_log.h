@@ -30,4 +30,8 @@ uint64_t *uct_varuna_target_log(const uct_varuna_responder_t *resp, uint32_t id)
 const uct_varuna_own_t *
 uct_varuna_target_log_key(const uct_varuna_responder_t *resp, uint32_t id);
 
+/** Register the rings of an id that is in use on one more NIC, see uct_varuna_own_add(). */
+ucs_status_t uct_varuna_target_log_add(uct_varuna_responder_t *resp, uint32_t id, unsigned nic,
+                                       uint64_t *key_p);
+
 #endif

@@ -202,9 +202,9 @@ UCS_TEST_F(test_varuna_device, more_than_are_remembered) {
 /* Regions of devices that nobody can tell apart are devices of their own */
 UCS_TEST_F(test_varuna_device, unknown) {
     open();
-    m_keys[0].device  = UCT_VARUNA_DEVICE_UNKNOWN;
-    m_keys[1].device  = UCT_VARUNA_DEVICE_UNKNOWN;
-    m_keys[1].keys[0] = 12345;
+    m_keys[0].device = UCT_VARUNA_DEVICE_UNKNOWN;
+    m_keys[1].device = UCT_VARUNA_DEVICE_UNKNOWN;
+    m_keys[1].token  = 12345;
     ASSERT_UCS_OK(put_to(0));
     ASSERT_UCS_OK(put_to(1));
     ASSERT_UCS_OK(put_to(0));

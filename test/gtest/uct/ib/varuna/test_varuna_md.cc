@@ -678,7 +678,8 @@ UCS_TEST_F(test_varuna_md, dmabuf_is_registered_where_it_can_be) {
     EXPECT_EQ((uintptr_t)m_buffer, places[0].address);
     EXPECT_EQ(0u, uct_varuna_md_list_devices(m_md, 2, places, 1));
     EXPECT_GT(uct_varuna_md_list_devices(m_md, 1, places, 0), 0u);
-    EXPECT_EQ(0u, static_cast<uct_varuna_mem_t*>(memh)->token);
+    EXPECT_FALSE(uct_varuna_md_hold(m_md, static_cast<uct_varuna_mem_t*>(memh)->token,
+                                    (uintptr_t)m_buffer, 8));
     EXPECT_EQ(UCT_VARUNA_DEVICE_UNKNOWN, static_cast<uct_varuna_mem_t*>(memh)->device);
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
     ucs_memtype_cache_remove(m_buffer, sizeof(m_buffer));

@@ -4,10 +4,12 @@
  * How an endpoint that has no lane chooses links: with the lanes of mlx5, and with those of
  * other NICs, which have no fallback and connect RC instead.
  */
+#include "fake_ib.h"
 #include "test_varuna_recovery.h"
 
 extern "C" {
 #include <uct/ib/varuna/requester/varuna_baseline.h>
+#include <uct/ib/varuna/requester/varuna_key.h>
 }
 
 class test_varuna_rebuild : public test_varuna_recovery {
@@ -261,4 +263,154 @@ UCS_TEST_F(test_varuna_rebuild, resend_leaves_a_silent_link) {
     ASSERT_TRUE(ep->next.lane.ep != NULL);
     EXPECT_EQ(0u, ep->next.lane.link);
     lane(0).complete();
+}
+
+/* --- Keys for NICs of the peer that were reset --- */
+
+class test_varuna_key : public test_varuna_recovery {
+protected:
+    static constexpr uint64_t TOKEN = 0x70ce4;
+    static constexpr unsigned NIC   = NUM_LINKS; /* The first one's new number */
+
+    virtual void init()
+    {
+        test_varuna_recovery::init();
+        host->iface()->md->ib = m_ib.component();
+        for (unsigned nic = NIC; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+            rkey.keys[nic] = UCT_INVALID_RKEY;
+        }
+        m_logs     = rkey;
+        rkey.token = TOKEN;
+    }
+
+    virtual void cleanup()
+    {
+        uct_varuna_keys_cleanup(host->requester());
+        if (m_logs.keys[NIC] != UCT_INVALID_RKEY) {
+            uct_rkey_release(m_ib.component(), &m_logs.inner[NIC]);
+        }
+        EXPECT_EQ(0u, m_ib.num_rkeys);
+        test_varuna_recovery::cleanup();
+    }
+
+    /* The peer's address shows it */
+    void reset_far_nic()
+    {
+        ep->peer->links[0].nic = NIC;
+        ep->peer->returned     = UCS_BIT(0);
+        uct_varuna_link_raise(host->iface());
+    }
+
+    /* @return The only question, if there is one */
+    uct_varuna_ctl_key_req_t asked()
+    {
+        std::vector<fake_host::message> sent = host->sent();
+        uct_varuna_ctl_key_req_t req         = {};
+
+        EXPECT_GE(1u, sent.size());
+        for (const fake_host::message &msg : sent) {
+            EXPECT_EQ(UCT_VARUNA_CTL_KEY_REQ, msg.hdr.type);
+            EXPECT_EQ(OPENING, msg.hdr.opening);
+            req = msg.as<uct_varuna_ctl_key_req_t>();
+        }
+        return req;
+    }
+
+    void answer(uint64_t token, ucs_status_t status, uint64_t key = 0, unsigned nic = NIC)
+    {
+        uct_varuna_ctl_key_rep_t rep = {};
+
+        rep.token  = token;
+        rep.key    = key;
+        rep.status = status;
+        rep.nic    = nic;
+        uct_varuna_ep_handle_key_rep(ep, &rep);
+    }
+
+    const uct_varuna_req_t *newest()
+    {
+        uct_varuna_req_t *req, *last = NULL;
+
+        uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+            last = req;
+        }
+        return last;
+    }
+
+    fake_ib           m_ib;
+    uct_varuna_rkey_t m_logs;
+};
+
+/* An endpoint asks for the key of the logs, and for those that it uses, once; it gets what it
+ * has asked for, and nothing else */
+UCS_TEST_F(test_varuna_key, is_completed_before_the_link_is_used) {
+    link_down(0);
+    open();
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
+    ASSERT_EQ(1u, ep->lane.link);
+    EXPECT_EQ(0u, uct_varuna_ep_keyless_links(ep));
+    ASSERT_UCS_OK(put(1));
+    EXPECT_EQ(0u, asked().nic) << "nothing was reset";
+
+    reset_far_nic();
+    EXPECT_EQ(UCS_BIT(0), uct_varuna_ep_keyless_links(ep));
+    uct_varuna_ep_complete_logs(ep, ucs_get_time());
+    uct_varuna_ep_complete_logs(ep, ucs_get_time());
+    EXPECT_EQ(NIC, asked().nic);
+    ASSERT_UCS_OK(put(2));
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
+    uct_varuna_ctl_key_req_t req = asked();
+    EXPECT_EQ(NIC, req.nic);
+    EXPECT_EQ(TOKEN, req.token);
+    EXPECT_EQ(TARGET, req.addr);
+    ASSERT_UCS_OK(put(3));
+    EXPECT_EQ(0u, asked().nic) << "it was asked";
+
+    answer(TOKEN + 1, UCS_OK, 0x1234);
+    answer(TOKEN, UCS_OK, 0x1234, NIC + 1);
+    answer(TOKEN, UCS_ERR_NO_RESOURCE);
+    ASSERT_UCS_OK(put(4));
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC + 1]);
+    answer(TOKEN, UCS_OK, 0x1234);
+    ASSERT_UCS_OK(put(5));
+    EXPECT_EQ(0x1234u, newest()->keys[NIC]);
+    EXPECT_EQ(UCT_INVALID_RKEY, rkey.keys[NIC]) << "the user's is as it was";
+
+    answer(0, UCS_OK, 0x5678);
+    EXPECT_EQ(0x5678u, m_logs.keys[NIC]);
+    EXPECT_EQ(UCS_BIT(0), uct_varuna_ep_keyless_links(ep)) << "it finds out what it uses";
+    EXPECT_EQ(0u, asked().nic);
+}
+
+/* A request whose key is not complete leaves the link before it is posted there. To a region
+ * that is gone it is posted, to fail as on any link */
+UCS_TEST_F(test_varuna_key, first_use_leaves_the_link) {
+    ep->peer->links[0].nic = NIC;
+    ep->peer->returned     = UCS_BIT(0);
+    m_logs.keys[NIC]           = 1;
+    ep->remote.logs_addr       = LOGS;
+    ep->remote.opening         = OPENING;
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
+    uct_varuna_ep_open_lane(ep, ucs_get_time());
+    step();
+    host->sent();
+    ASSERT_EQ(0u, ep->lane.link);
+    ASSERT_EQ(NIC, ep->hot.far_nic);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, put(1));
+    EXPECT_EQ(0u, puts(lane(0)).size());
+    EXPECT_EQ(TOKEN, asked().token);
+    EXPECT_EQ(UCS_BIT(0), uct_varuna_ep_keyless_links(ep));
+    for (unsigned i = 0; (i < 10) && (state() != UCT_VARUNA_EP_ACTIVE); ++i) {
+        step();
+    }
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ(1u, ep->lane.link);
+    ASSERT_UCS_OK(put(1));
+    EXPECT_EQ(1u, puts(lane(1)).size());
+    answer(TOKEN, UCS_ERR_NO_ELEM);
+    ep->hot.far_nic = NIC;
+    ASSERT_UCS_OK(put(2));
+    EXPECT_EQ(2u, puts(lane(1)).size());
+    m_logs.keys[NIC] = UCT_INVALID_RKEY; /* It is no key of m_ib */
 }

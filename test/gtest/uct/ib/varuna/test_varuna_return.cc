@@ -7,6 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/md/varuna_return.h>
+#include <uct/ib/varuna/md/varuna_mem.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 }
 
@@ -88,6 +89,16 @@ protected:
         return nic_map;
     }
 
+    static const uct_varuna_packed_rkey_t &packed(const char *buffer)
+    {
+        return *(const uct_varuna_packed_rkey_t*)buffer;
+    }
+
+    ucs_status_t find(uint64_t token, unsigned nic, uint64_t *key_p, size_t offset = 0)
+    {
+        return uct_varuna_md_find_key(m_md, token, (uintptr_t)m_buffer + offset, nic, key_p);
+    }
+
     bool has(uct_mem_h memh, unsigned nic)
     {
         return !uct_varuna_md_is_spare(m_md, (uct_varuna_mem_t*)memh, nic);
@@ -135,6 +146,41 @@ UCS_TEST_F(test_varuna_return, regions_are_registered_again) {
     EXPECT_EQ(3u, m_ib.num_mems) << "spares";
 }
 
+/* A peer that knows the token in an old key gets what it lacks, and nobody else does */
+UCS_TEST_F(test_varuna_return, keys_are_completed) {
+    scoped_log_handler slh(hide_warns_logger);
+    char before[MAX_KEY] = {}, after[MAX_KEY] = {};
+    uint64_t key, token;
+    uct_mem_h memh, secret;
+
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(reg(&secret)); /* No key of it is out */
+    ASSERT_UCS_OK(pack(memh, before));
+    token = packed(before).token;
+    ASSERT_NE(0u, token);
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, find(token, 3, &key)) << "there is no such NIC yet";
+    reset(0);
+    wait_ready(0);
+    ASSERT_UCS_OK(find(token, 3, &key));
+    ASSERT_UCS_OK(pack(memh, after));
+    EXPECT_EQ(token, packed(after).token);
+    EXPECT_EQ(0x1c, packed(after).nic_map);
+    /* NIC 3 is the second one in the new key */
+    EXPECT_EQ(0, memcmp(after + sizeof(uct_varuna_packed_rkey_t) + sizeof(key), &key,
+                        sizeof(key)));
+
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, find(token, 0, &key)) << "its former life";
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, find(token, 5, &key));
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, find(token, UINT_MAX, &key));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, find(token ^ 1, 3, &key));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, find(0, 3, &key));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, find(token, 3, &key, sizeof(m_buffer)));
+    EXPECT_EQ(0u, static_cast<uct_varuna_mem_t*>(secret)->token);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    EXPECT_EQ(UCS_ERR_NO_ELEM, find(token, 3, &key)) << "it was deregistered";
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, secret));
+}
+
 /* While a region is being registered there, it is deregistered, or all is closed */
 UCS_TEST_F(test_varuna_return, region_ends_meanwhile) {
     scoped_log_handler slh(hide_warns_logger);
@@ -167,6 +213,7 @@ UCS_TEST_F(test_varuna_return, region_ends_meanwhile) {
 UCS_TEST_F(test_varuna_return, region_that_is_refused) {
     scoped_log_handler slh(hide_warns_logger);
     uct_mem_h memh;
+    uint64_t key;
 
     ASSERT_UCS_OK(reg(&memh));
     m_ib.num_regs = 0;
@@ -175,6 +222,8 @@ UCS_TEST_F(test_varuna_return, region_that_is_refused) {
     wait_ready(0);
     EXPECT_FALSE(has(memh, 3));
     EXPECT_EQ(0x4, nics_of_key(memh));
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE,
+              find(static_cast<uct_varuna_mem_t*>(memh)->token, 3, &key));
     m_ib.fail_reg = 0;
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
@@ -207,17 +256,34 @@ UCS_TEST_F(test_varuna_return, lives) {
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
-/* Our own memory that peers access is registered where they have all other keys, if there is
- * such a NIC */
+/* Our own memory that peers access is registered there from then on, and what was registered
+ * before is when a peer asks */
 UCS_TEST_F(test_varuna_return, own_memory) {
     scoped_log_handler slh(hide_warns_logger);
+    uct_varuna_own_t own;
+    uint64_t key = 0;
 
-    reset(2);
-    wait_ready(2);
-    EXPECT_EQ(0x3, nics_of_own());
+    auto add = [&](unsigned nic) {
+        return uct_varuna_own_add(m_md, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ, nic,
+                                  ucs_time_from_sec(60), &own, &key);
+    };
+
+    ASSERT_UCS_OK(uct_varuna_own_reg(m_md, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ, 0,
+                                     UCS_TIME_INFINITY, &own));
+    EXPECT_EQ(0x7, packed(own.key).nic_map);
     reset(0);
     wait_ready(0);
-    EXPECT_EQ(0x38, nics_of_own());
+    EXPECT_EQ(0x1c, nics_of_own());
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, add(0));
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, add(5));
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, add(UCT_VARUNA_MAX_LINKS));
+    EXPECT_UCS_OK(add(4)); /* The second port: the first one has the registration */
+    EXPECT_EQ(0x1f, packed(own.key).nic_map);
+    EXPECT_EQ(sizeof(uct_varuna_packed_rkey_t) + (5 * sizeof(key)), own.key_len);
+    EXPECT_EQ(0, memcmp(own.key + own.key_len - sizeof(key), &key, sizeof(key)));
+    EXPECT_UCS_OK(add(3));
+    EXPECT_EQ(0x1f, packed(own.key).nic_map);
+    EXPECT_UCS_OK(uct_varuna_own_dereg(m_md, &own));
 }
 
 /* Atomics of mode extended need the registrations of their slots, which have no other number */

@@ -61,6 +61,47 @@ protected:
 };
 
 
+/* --- KEY_REQ --- */
+
+/* It is answered for the target's own log and for tokens, if the NIC is there */
+UCS_TEST_F(test_varuna_target, keys_for_those_who_own_one) {
+    uint64_t opening = open(alice).hdr.opening;
+    uct_varuna_ctl_key_req_t req = {};
+
+    auto ask = [&](const fake_peer &peer, uint64_t of) {
+        host->sent();
+        host->receive(peer, 0, host->header(peer, UCT_VARUNA_CTL_KEY_REQ, VQP, 0, of), req);
+    };
+    auto expect = [&](ucs_status_t status) {
+        fake_host::message msg              = host->last_sent(UCT_VARUNA_CTL_KEY_REP);
+        const uct_varuna_ctl_key_rep_t &rep = msg.as<uct_varuna_ctl_key_rep_t>();
+
+        EXPECT_EQ(status, rep.status);
+        EXPECT_EQ(status == UCS_OK, rep.key != 0);
+        EXPECT_EQ(req.nic, rep.nic);
+        EXPECT_EQ(req.token, rep.token);
+    };
+
+    host->iface()->md->nics[1].is_link = 1;
+    req.nic                            = 1;
+    ask(alice, opening);
+    expect(UCS_OK);
+    req.nic = NUM_LINKS;
+    ask(alice, opening);
+    expect(UCS_ERR_NO_DEVICE);
+    req.nic   = 1;
+    req.token = 0x70ce4;
+    req.addr  = UINT64_MAX;
+    ask(alice, opening);
+    expect(UCS_ERR_NO_ELEM);
+
+    ask(alice, opening + 1);
+    EXPECT_EQ(UCS_ERR_NO_ELEM, rejected());
+    ask(bob, opening);
+    EXPECT_EQ(0u, count(host->sent(), UCT_VARUNA_CTL_KEY_REP));
+}
+
+
 /* --- OPEN_REQ --- */
 
 UCS_TEST_F(test_varuna_target, open_gives_logs_and_a_secret_name) {
