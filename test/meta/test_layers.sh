@@ -14,7 +14,7 @@
 # not listed fails.
 #
 # Parts of the endpoint, the responder and a target that are private are used by their owners
-# alone.
+# alone, and the large structures consist of few parts.
 #
 # A folder that is pure calls only what test/meta/layers/ lists. No function is longer than
 # it says.
@@ -131,7 +131,7 @@ purity() {
 # judge LAYERS SRC OBJECTS: prints the picture; fails if a dependency points up
 judge() {
     {
-        sed -E '/^(#|(table|calls|function|part) )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
+        sed -E '/^(#|(table|calls|function|part|members) )/d; /^(cycle|lines|upward|apart) /b; s/^/layer /' "$1"
         modules "$2"
         includes "$2"
         symbols "$3" "$2"
@@ -158,6 +158,39 @@ parts() {
     done | sort >found
     diff listed found >difference ||
         fail "other files use a part: $(grep '^[<>]' difference)"
+}
+
+# members LAYERS SRC: fails if a structure that LAYERS names has more members than it says.
+# Those of a structure within count as one
+members() {
+    local limit names
+    read -r limit names < <(sed -n 's/^members //p' "$1")
+    find "$2" -name '*.h' -exec cat {} + | awk -v names="$names" -v limit="$limit" '
+        BEGIN { for (i = split(names, list, " "); i > 0; --i) wanted[list[i]] }
+        /^(typedef )?struct [a-z_]+ \{$/ {
+            name = $(NF - 1)
+            count = depth = 0
+            next
+        }
+        name == "" { next }
+        { gsub(/\/\*[^*]*\*\//, "") }
+        in_comment { if (!sub(/.*\*\//, "")) next; in_comment = 0 }
+        /\/\*/ { sub(/\/\*.*/, ""); in_comment = 1 }
+        /^}/ {
+            if (name in wanted) {
+                found[name]
+                if (count > limit) printf("too large: %s has %d members\n", name, count)
+            }
+            name = ""
+            next
+        }
+        {
+            depth += gsub(/\{/, "{")
+            depth -= gsub(/}/, "}")
+            if (depth == 0) count += gsub(/;|UCS_STATS_NODE_DECLARE/, ";")
+        }
+        END { for (name in wanted) if (!(name in found)) print "there is no", name }' >large
+    [ ! -s large ] || fail "$(cat large)"
 }
 
 test_emulator() {
@@ -193,6 +226,17 @@ test_new_table_is_found() {
 
 test_parts_of_the_endpoint() {
     parts "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna"
+}
+
+test_large_structures_have_parts() {
+    members "$top/test/meta/layers/varuna" "$top/src/uct/ib/varuna"
+}
+
+test_member_too_many_is_found() {
+    cp -r "$top/src/uct/ib/varuna" src
+    sed -i '/^struct uct_varuna_ctl {/r /dev/stdin' src/ctl/varuna_ctl.h \
+        < <(seq -f '    int m%.0f; /* of; two */' 20)
+    fails 1 'too large: uct_varuna_ctl has 4' members "$top/test/meta/layers/varuna" src
 }
 
 test_user_of_a_part_is_found() {

@@ -219,16 +219,16 @@ void uct_varuna_ctl_drain_signal(int fd)
  * descriptor stays as it is. */
 static void uct_varuna_ctl_wake(uct_varuna_ctl_t *ctl)
 {
-    if (__atomic_exchange_n(&ctl->armed, 0, __ATOMIC_SEQ_CST)) {
-        uct_varuna_ctl_signal(ctl->event_fd);
-        __atomic_store_n(&ctl->signalled, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_exchange_n(&ctl->events.armed, 0, __ATOMIC_SEQ_CST)) {
+        uct_varuna_ctl_signal(ctl->events.fd);
+        __atomic_store_n(&ctl->events.signalled, 1, __ATOMIC_SEQ_CST);
     }
 }
 
 void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
 {
-    if (!ctl->has_events) {
-        __atomic_store_n(&ctl->has_events, 1, __ATOMIC_SEQ_CST);
+    if (!ctl->events.pending) {
+        __atomic_store_n(&ctl->events.pending, 1, __ATOMIC_SEQ_CST);
         uct_varuna_iface_set_slow(ctl->iface);
         uct_varuna_ctl_wake(ctl);
     }
@@ -237,32 +237,32 @@ void uct_varuna_ctl_notify(uct_varuna_ctl_t *ctl)
 int uct_varuna_ctl_has_events(const uct_varuna_ctl_t *ctl)
 {
     /* Without an async thread, only this progresses the control plane */
-    return __atomic_load_n(&ctl->has_events, __ATOMIC_SEQ_CST) ||
-           __atomic_load_n(&ctl->poked, __ATOMIC_SEQ_CST) ||
+    return __atomic_load_n(&ctl->events.pending, __ATOMIC_SEQ_CST) ||
+           __atomic_load_n(&ctl->events.poked, __ATOMIC_SEQ_CST) ||
            (ctl->async->mode == UCS_ASYNC_MODE_POLL);
 }
 
 void uct_varuna_ctl_poke(uct_varuna_ctl_t *ctl)
 {
-    __atomic_store_n(&ctl->poked, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctl->events.poked, 1, __ATOMIC_SEQ_CST);
     uct_varuna_iface_set_slow(ctl->iface);
     uct_varuna_ctl_wake(ctl);
 }
 
 ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl)
 {
-    if (__atomic_exchange_n(&ctl->signalled, 0, __ATOMIC_SEQ_CST)) {
-        uct_varuna_ctl_drain_signal(ctl->event_fd);
+    if (__atomic_exchange_n(&ctl->events.signalled, 0, __ATOMIC_SEQ_CST)) {
+        uct_varuna_ctl_drain_signal(ctl->events.fd);
     }
 
-    __atomic_store_n(&ctl->armed, 1, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctl->events.armed, 1, __ATOMIC_SEQ_CST);
     if (uct_varuna_ctl_has_events(ctl)) {
-        __atomic_store_n(&ctl->armed, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&ctl->events.armed, 0, __ATOMIC_SEQ_CST);
         return UCS_ERR_BUSY;
     }
 
     if (__atomic_load_n(&ctl->rest.is_on, __ATOMIC_SEQ_CST)) {
-        uct_varuna_ctl_signal(ctl->kick_fd); /* Nobody polls from now on */
+        uct_varuna_ctl_signal(ctl->events.kick_fd); /* Nobody polls from now on */
     }
 
     return UCS_OK;
@@ -270,7 +270,7 @@ ucs_status_t uct_varuna_ctl_event_arm(uct_varuna_ctl_t *ctl)
 
 int uct_varuna_ctl_event_fd(const uct_varuna_ctl_t *ctl)
 {
-    return ctl->event_fd;
+    return ctl->events.fd;
 }
 
 /* --- Warnings --- */

@@ -31,7 +31,7 @@
  * are not types of messages, so no peer can send them. */
 enum {
     UCT_VARUNA_BUS_PROGRESSED  = UCT_VARUNA_CTL_LAST, /* Inner interfaces were polled */
-    UCT_VARUNA_BUS_PORT_CHANGED,                      /* ctl->ports_down is another */
+    UCT_VARUNA_BUS_PORT_CHANGED,                      /* ctl->ports.down is another */
     UCT_VARUNA_BUS_LAST
 };
 

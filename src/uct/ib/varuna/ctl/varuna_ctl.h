@@ -135,7 +135,6 @@ struct uct_varuna_ctl {
     unsigned                   num_links;
     uct_varuna_ctl_link_t      links[UCT_VARUNA_MAX_LINKS];
     int                        progressing; /* Inside uct_worker_progress() */
-    int                        kick_fd;    /* Calls the handler again */
     struct {
         int                    timer_fd;   /* Ends it */
         int                    is_on;      /* Atomic: events are not armed, as the main
@@ -148,40 +147,48 @@ struct uct_varuna_ctl {
 
     khash_t(uct_varuna_ctl_eps) eps;       /* By inner endpoint */
     ucs_list_link_t            dead_eps;
-    ucs_list_link_t            queue;      /* uct_varuna_ctl_msg_t */
-    unsigned                   queue_len;
-    unsigned                   queue_pass;  /* Times it was gone through */
+    struct {
+        ucs_list_link_t        msgs;       /* uct_varuna_ctl_msg_t */
+        unsigned               len;
+        unsigned               pass;       /* Times it was gone through */
+    } queue;                               /* varuna_ctl_send.c */
 
     khash_t(uct_varuna_peers)  peers;      /* By name */
     size_t                     peer_size;  /* With the parts of the rooms above */
 
     uct_varuna_bus_t           bus;
-    uint8_t                    retired;    /* Links which peers should leave */
-    uint8_t                    failed;     /* ... as if their ports were down */
-    uint8_t                    joins;      /* Links whose NIC works again, with another
-                                              number. Read without the lock */
-    uint8_t                    down_map;   /* Link events for the main thread, */
-    uint8_t                    up_map;     /* down before up */
-    int                        event_fd;
-    int                        has_events; /* Read without the lock */
-    int                        poked;      /* Atomic: by another thread */
-    unsigned                   num_polls;  /* Atomic: by the main thread so far */
-    unsigned                   num_received; /* Atomic: messages so far, but for pings;
-                                              written with the lock */
-    int                        armed;      /* Atomic: event_fd is waited for */
-    int                        signalled;  /* Atomic: event_fd is to be drained */
-
-    ucs_time_t                 (*read_time)(void); /* UCX's clock, unless a test has its
-                                              own */
-    uct_varuna_clock_t         clock;      /* Of all that is periodic, */
-    int                        clock_timer; /* and its timer, -1 if not started */
-    uct_varuna_detector_t      *detector;  /* NULL if not asked for */
-    uint8_t                    ports_down; /* Links whose port is down */
-    uint8_t                    miscabled;  /* Links that reach another one of a peer's:
-                                              reported */
-    uint8_t                    mtu_differs; /* Links with another path MTU than a peer's:
-                                              reported */
     struct {
+        uint8_t                retired;    /* Links which they should leave */
+        uint8_t                failed;     /* ... as if their ports were down */
+        uint8_t                joins;      /* Links whose NIC works again, with another
+                                              number. Read without the lock */
+    } announce;                            /* What peers are told of our links.
+                                              varuna_ports.c */
+    struct {
+        uint8_t                down_map;   /* Link events for the main thread, */
+        uint8_t                up_map;     /* down before up */
+        int                    pending;    /* Read without the lock */
+        int                    fd;
+        int                    kick_fd;    /* Calls the handler again */
+        int                    poked;      /* Atomic: by another thread */
+        unsigned               num_polls;  /* Atomic: by the main thread so far */
+        unsigned               num_received; /* Atomic: messages so far, but for pings;
+                                              written with the lock */
+        int                    armed;      /* Atomic: fd is waited for */
+        int                    signalled;  /* Atomic: fd is to be drained */
+    } events;                              /* varuna_ctl_progress.c */
+    struct {
+        ucs_time_t             (*read)(void); /* UCX's clock, unless a test has its own */
+        uct_varuna_clock_t     clock;      /* Of all that is periodic, */
+        int                    timer;      /* and its timer, -1 if not started */
+    } time;
+    uct_varuna_detector_t      *detector;  /* NULL if not asked for */
+    struct {                               /* Links that were reported: */
+        uint8_t                wrong;      /* They reach another one of a peer's */
+        uint8_t                mtu_differs; /* They have another path MTU than a peer's */
+    } cabling;                             /* varuna_peer.c */
+    struct {
+        uint8_t                down;       /* Links whose port is down */
         uint32_t               number;     /* Of port events so far */
         uint8_t                changed;    /* Links: the last of them */
         uint8_t                pending;    /* Some peer was not notified yet */
@@ -254,7 +261,7 @@ uct_varuna_ctl_link_addr(const uct_varuna_ctl_t *ctl, unsigned link, size_t *len
 /** @return The time now, for all that the control plane and the rooms above do. */
 static inline ucs_time_t uct_varuna_ctl_now(const uct_varuna_ctl_t *ctl)
 {
-    return ctl->read_time();
+    return ctl->time.read();
 }
 
 static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)

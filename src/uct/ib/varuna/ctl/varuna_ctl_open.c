@@ -306,26 +306,26 @@ static void uct_varuna_ctl_clock_timer(int id, ucs_event_set_types_t events,
 
     (void)id;
     (void)events;
-    uct_varuna_clock_tick(&ctl->clock, uct_varuna_ctl_now(ctl));
+    uct_varuna_clock_tick(&ctl->time.clock, uct_varuna_ctl_now(ctl));
 }
 
 static ucs_status_t uct_varuna_ctl_start_clock(uct_varuna_ctl_t *ctl)
 {
-    if (ctl->clock.tick == 0) {
+    if (ctl->time.clock.tick == 0) {
         return UCS_OK;
     }
 
-    return ucs_async_add_timer(ctl->async->mode, ctl->clock.tick,
+    return ucs_async_add_timer(ctl->async->mode, ctl->time.clock.tick,
                                uct_varuna_ctl_clock_timer, ctl, ctl->async,
-                               &ctl->clock_timer);
+                               &ctl->time.timer);
 }
 
 /* The lock must not be held. */
 static void uct_varuna_ctl_stop_clock(uct_varuna_ctl_t *ctl)
 {
-    if (ctl->clock_timer != -1) {
-        ucs_async_remove_handler(ctl->clock_timer, 1);
-        ctl->clock_timer = -1;
+    if (ctl->time.timer != -1) {
+        ucs_async_remove_handler(ctl->time.timer, 1);
+        ctl->time.timer = -1;
     }
 }
 
@@ -340,7 +340,7 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
     }
 
     ucs_async_remove_handler(ctl->rest.timer_fd, 1);
-    ucs_async_remove_handler(ctl->kick_fd, 1);
+    ucs_async_remove_handler(ctl->events.kick_fd, 1);
     for (i = 0; i < ctl->num_links; ++i) {
         if (ctl->links[i].fd != -1) {
             ucs_async_remove_handler(ctl->links[i].fd, 1);
@@ -352,7 +352,7 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl)
 /* A port that was down when its interfaces were opened may have come up since. */
 static void uct_varuna_ctl_look_at_late_port(uct_varuna_ctl_t *ctl, unsigned link)
 {
-    if (ctl->iface->links[link].is_late && !(ctl->ports_down & UCS_BIT(link))) {
+    if (ctl->iface->links[link].is_late && !(ctl->ports.down & UCS_BIT(link))) {
         uct_varuna_ports_event(ctl, link, (ctl->detector == NULL) ?
                                UCT_VARUNA_PORT_DOWN : UCT_VARUNA_PORT_UP);
     }
@@ -409,14 +409,14 @@ ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
     unsigned i;
     int fd;
 
-    status = uct_varuna_ctl_listen_fd(ctl, ctl->kick_fd);
+    status = uct_varuna_ctl_listen_fd(ctl, ctl->events.kick_fd);
     if (status != UCS_OK) {
         return status;
     }
 
     status = uct_varuna_ctl_listen_fd(ctl, ctl->rest.timer_fd);
     if (status != UCS_OK) {
-        ucs_async_remove_handler(ctl->kick_fd, 1);
+        ucs_async_remove_handler(ctl->events.kick_fd, 1);
         return status;
     }
 
@@ -445,7 +445,7 @@ ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl)
     }
 
     /* Arm for the first time */
-    uct_varuna_ctl_signal(ctl->kick_fd);
+    uct_varuna_ctl_signal(ctl->events.kick_fd);
     return UCS_OK;
 
 err_unlisten:
@@ -471,17 +471,17 @@ void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface)
     memset(ctl, 0, sizeof(*ctl));
     ctl->iface         = iface;
     ctl->async         = iface->super.worker->async;
-    ctl->event_fd      = -1;
-    ctl->kick_fd       = -1;
+    ctl->events.fd      = -1;
+    ctl->events.kick_fd       = -1;
     ctl->rest.timer_fd = -1;
     ucs_list_head_init(&ctl->dead_eps);
-    ucs_list_head_init(&ctl->queue);
+    ucs_list_head_init(&ctl->queue.msgs);
     uct_varuna_bus_init(&ctl->bus);
     ucs_list_head_init(&ctl->hb.events);
     uct_varuna_ping_init(ctl);
-    ctl->read_time   = ucs_get_time;
-    ctl->clock_timer = -1;
-    uct_varuna_clock_init(&ctl->clock);
+    ctl->time.read   = ucs_get_time;
+    ctl->time.timer = -1;
+    uct_varuna_clock_init(&ctl->time.clock);
     kh_init_inplace(uct_varuna_ctl_eps, &ctl->eps);
     uct_varuna_peers_init(ctl);
     uct_varuna_strangers_init(ctl);
@@ -500,12 +500,12 @@ ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
     }
 
     uct_varuna_ctl_init(ctl, iface);
-    status = uct_varuna_ctl_eventfd_create(&ctl->event_fd);
+    status = uct_varuna_ctl_eventfd_create(&ctl->events.fd);
     if (status != UCS_OK) {
         goto err_free;
     }
 
-    status = uct_varuna_ctl_eventfd_create(&ctl->kick_fd);
+    status = uct_varuna_ctl_eventfd_create(&ctl->events.kick_fd);
     if (status != UCS_OK) {
         goto err_close_event_fd;
     }
@@ -535,9 +535,9 @@ err_destroy_worker:
 err_rest_cleanup:
     uct_varuna_ctl_rest_cleanup(ctl);
 err_close_kick_fd:
-    close(ctl->kick_fd);
+    close(ctl->events.kick_fd);
 err_close_event_fd:
-    close(ctl->event_fd);
+    close(ctl->events.fd);
 err_free:
     ucs_free(ctl);
     return status;
@@ -553,7 +553,7 @@ void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_lock(ctl);
     do {
         uct_varuna_ctl_progress(ctl);
-        busy = !ucs_list_is_empty(&ctl->queue);
+        busy = !ucs_list_is_empty(&ctl->queue.msgs);
         for (i = 0; i < ctl->num_links; ++i) {
             if (uct_iface_flush(ctl->links[i].inner, 0, NULL) != UCS_OK) {
                 busy = 1;
@@ -566,8 +566,8 @@ void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
 void uct_varuna_ctl_cleanup(uct_varuna_ctl_t *ctl)
 {
     uct_varuna_ctl_lock(ctl);
-    while (!ucs_list_is_empty(&ctl->queue)) {
-        uct_varuna_ctl_msg_free(ctl, ucs_list_head(&ctl->queue,
+    while (!ucs_list_is_empty(&ctl->queue.msgs)) {
+        uct_varuna_ctl_msg_free(ctl, ucs_list_head(&ctl->queue.msgs,
                                                    uct_varuna_ctl_msg_t, list));
     }
 
@@ -587,8 +587,8 @@ void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl)
     uct_varuna_ctl_links_cleanup(ctl);
     uct_worker_destroy(ctl->worker);
     uct_varuna_ctl_rest_cleanup(ctl);
-    close(ctl->kick_fd);
-    close(ctl->event_fd);
+    close(ctl->events.kick_fd);
+    close(ctl->events.fd);
     ucs_free(ctl);
 }
 
@@ -655,7 +655,7 @@ static ucs_status_t uct_varuna_ctl_listen_link(uct_varuna_ctl_t *ctl, unsigned l
 
     ucs_async_remove_handler(old_fd, 0);
     ctl->links[link].fd = fd;
-    uct_varuna_ctl_signal(ctl->kick_fd); /* Arms it */
+    uct_varuna_ctl_signal(ctl->events.kick_fd); /* Arms it */
     return UCS_OK;
 }
 
@@ -707,7 +707,7 @@ static ucs_status_t uct_varuna_ctl_listen_next(uct_varuna_ctl_t *ctl)
 
     if (status == UCS_OK) {
         link->fd = fd;
-        uct_varuna_ctl_signal(ctl->kick_fd); /* Arms it */
+        uct_varuna_ctl_signal(ctl->events.kick_fd); /* Arms it */
     }
     return status;
 }

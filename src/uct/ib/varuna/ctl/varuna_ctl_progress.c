@@ -40,7 +40,7 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
     ctl->progressing = 0;
 
     uct_varuna_ctl_reap_eps(ctl, 0);
-    if ((count > 0) && !ucs_list_is_empty(&ctl->queue)) {
+    if ((count > 0) && !ucs_list_is_empty(&ctl->queue.msgs)) {
         uct_varuna_ctl_flush_queue(ctl);
         uct_varuna_ctl_reap_eps(ctl, 0);
     }
@@ -110,7 +110,7 @@ static void uct_varuna_ctl_progress_and_arm(uct_varuna_ctl_t *ctl)
     return;
 
 kick:
-    uct_varuna_ctl_signal(ctl->kick_fd);
+    uct_varuna_ctl_signal(ctl->events.kick_fd);
 }
 
 void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
@@ -119,7 +119,7 @@ void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
     uct_varuna_ctl_t *ctl = arg;
 
     (void)events;
-    if ((fd == ctl->kick_fd) || (fd == ctl->rest.timer_fd)) {
+    if ((fd == ctl->events.kick_fd) || (fd == ctl->rest.timer_fd)) {
         uct_varuna_ctl_drain_signal(fd);
     }
 
@@ -179,14 +179,14 @@ static int uct_varuna_ctl_rest_set_timer(uct_varuna_ctl_t *ctl)
  * a thread nobody is woken. */
 static int uct_varuna_ctl_rest_is_useful(uct_varuna_ctl_t *ctl)
 {
-    unsigned num_polls = __atomic_load_n(&ctl->num_polls, __ATOMIC_RELAXED);
+    unsigned num_polls = __atomic_load_n(&ctl->events.num_polls, __ATOMIC_RELAXED);
     int is_useful      = (num_polls != ctl->rest.num_polls) &&
-                         (ctl->num_received != ctl->rest.num_received) &&
+                         (ctl->events.num_received != ctl->rest.num_received) &&
                          ((ctl->async->mode == UCS_ASYNC_MODE_THREAD_SPINLOCK) ||
                           (ctl->async->mode == UCS_ASYNC_MODE_THREAD_MUTEX));
 
     ctl->rest.num_polls    = num_polls;
-    ctl->rest.num_received = ctl->num_received;
+    ctl->rest.num_received = ctl->events.num_received;
     return is_useful;
 }
 
@@ -206,7 +206,7 @@ int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl)
     /* Either the main thread, before it sleeps, sees that we rest, or we see that it
      * is armed */
     uct_varuna_ctl_rest_set(ctl, 1);
-    if (__atomic_load_n(&ctl->armed, __ATOMIC_SEQ_CST)) {
+    if (__atomic_load_n(&ctl->events.armed, __ATOMIC_SEQ_CST)) {
         uct_varuna_ctl_rest_set(ctl, 0);
     }
 

@@ -130,7 +130,7 @@ ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
     status = uct_varuna_bus_check(&ctl->bus, data, length, &reason);
     if ((status == UCS_OK) && (hdr->type != UCT_VARUNA_CTL_PING) &&
         (hdr->type != UCT_VARUNA_CTL_PONG)) {
-        __atomic_store_n(&ctl->num_received, ctl->num_received + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&ctl->events.num_received, ctl->events.num_received + 1, __ATOMIC_RELAXED);
     }
 
     if ((status == UCS_OK) && (hdr->dest != ctl->iface->uuid)) {
@@ -179,12 +179,12 @@ static unsigned uct_varuna_ctl_dispatch_links(uct_varuna_ctl_t *ctl,
 /* The main thread alone writes it */
 static inline void uct_varuna_ctl_note_poll(uct_varuna_ctl_t *ctl)
 {
-    __atomic_store_n(&ctl->num_polls, ctl->num_polls + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&ctl->events.num_polls, ctl->events.num_polls + 1, __ATOMIC_RELAXED);
 }
 
 unsigned uct_varuna_ctl_num_received(const uct_varuna_ctl_t *ctl)
 {
-    return __atomic_load_n(&ctl->num_received, __ATOMIC_RELAXED);
+    return __atomic_load_n(&ctl->events.num_received, __ATOMIC_RELAXED);
 }
 
 /* Without the lock this is only a hint: another thread may be receiving just then. What
@@ -226,15 +226,15 @@ unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl)
     /* On a busy machine we are here long before the async thread gets a CPU */
     uct_varuna_ctl_progress(ctl);
 
-    __atomic_store_n(&ctl->poked, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&ctl->has_events, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctl->events.poked, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctl->events.pending, 0, __ATOMIC_SEQ_CST);
 
     ucs_list_head_init(&items);
     uct_varuna_bus_take(&ctl->bus, &items);
-    down_map        = ctl->down_map;
-    up_map          = ctl->up_map;
-    ctl->down_map   = 0;
-    ctl->up_map     = 0;
+    down_map        = ctl->events.down_map;
+    up_map          = ctl->events.up_map;
+    ctl->events.down_map   = 0;
+    ctl->events.up_map     = 0;
     has_peer_events = uct_varuna_peer_has_events(ctl);
     uct_varuna_ctl_unlock(ctl);
 

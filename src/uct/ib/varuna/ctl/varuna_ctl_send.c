@@ -23,7 +23,7 @@ void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
                              uct_varuna_ctl_msg_t *msg)
 {
     ucs_list_del(&msg->list);
-    --ctl->queue_len;
+    --ctl->queue.len;
     uct_varuna_peer_put(ctl, msg->peer);
     ucs_free(msg);
 }
@@ -35,7 +35,7 @@ static void uct_varuna_ctl_queue_trim(uct_varuna_ctl_t *ctl)
     const uct_varuna_ctl_hdr_t *hdr;
 
     victim = NULL;
-    ucs_list_for_each(msg, &ctl->queue, list) {
+    ucs_list_for_each(msg, &ctl->queue.msgs, list) {
         hdr = (const uct_varuna_ctl_hdr_t*)msg->data;
         if (uct_varuna_msg_has(hdr->type, UCT_VARUNA_MSG_FLAG_ANSWER)) {
             victim = msg;
@@ -44,12 +44,12 @@ static void uct_varuna_ctl_queue_trim(uct_varuna_ctl_t *ctl)
     }
 
     if (victim == NULL) {
-        victim = ucs_list_head(&ctl->queue, uct_varuna_ctl_msg_t, list);
+        victim = ucs_list_head(&ctl->queue.msgs, uct_varuna_ctl_msg_t, list);
     }
 
     hdr = (const uct_varuna_ctl_hdr_t*)victim->data;
     ucs_debug("%u control messages wait for resources: dropped %s to peer "
-              "0x%lx", ctl->queue_len, uct_varuna_ctl_type_name(hdr->type),
+              "0x%lx", ctl->queue.len, uct_varuna_ctl_type_name(hdr->type),
               victim->peer->uuid);
     uct_varuna_ctl_msg_free(ctl, victim);
 }
@@ -66,11 +66,11 @@ static ucs_status_t uct_varuna_ctl_enqueue(uct_varuna_ctl_t *ctl,
         return UCS_ERR_NO_MEMORY;
     }
 
-    while (ctl->queue_len >= UCT_VARUNA_CTL_MAX_QUEUE) {
+    while (ctl->queue.len >= UCT_VARUNA_CTL_MAX_QUEUE) {
         uct_varuna_ctl_queue_trim(ctl);
     }
 
-    if (ctl->queue_len == 0) {
+    if (ctl->queue.len == 0) {
         ucs_debug("control messages on %s wait for resources",
                   uct_varuna_link_name(ctl->iface, link));
     }
@@ -80,8 +80,8 @@ static ucs_status_t uct_varuna_ctl_enqueue(uct_varuna_ctl_t *ctl,
     msg->link   = link;
     msg->length = length;
     memcpy(msg->data, data, length);
-    ucs_list_add_tail(&ctl->queue, &msg->list);
-    ++ctl->queue_len;
+    ucs_list_add_tail(&ctl->queue.msgs, &msg->list);
+    ++ctl->queue.len;
     return UCS_OK;
 }
 
@@ -92,9 +92,9 @@ void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl)
 
     /* There may be a thousand messages, and this is done for each one more: a peer's
      * are tried until one finds no resources */
-    ++ctl->queue_pass;
-    ucs_list_for_each_safe(msg, tmp, &ctl->queue, list) {
-        if (msg->peer->queue_full[msg->link] == ctl->queue_pass) {
+    ++ctl->queue.pass;
+    ucs_list_for_each_safe(msg, tmp, &ctl->queue.msgs, list) {
+        if (msg->peer->queue_full[msg->link] == ctl->queue.pass) {
             continue;
         }
 
@@ -103,7 +103,7 @@ void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl)
         if (status != UCS_ERR_NO_RESOURCE) {
             uct_varuna_ctl_msg_free(ctl, msg);
         } else {
-            msg->peer->queue_full[msg->link] = ctl->queue_pass;
+            msg->peer->queue_full[msg->link] = ctl->queue.pass;
         }
     }
 }
@@ -184,7 +184,7 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
             "rc_varuna: send %s vqp=%u epoch=%u to peer 0x%lx on %s",
             uct_varuna_ctl_type_name(type), hdr->vqp, hdr->epoch, peer->uuid,
             uct_varuna_link_name(ctl->iface, link));
-    if (ucs_list_is_empty(&ctl->queue)) {
+    if (ucs_list_is_empty(&ctl->queue.msgs)) {
         status = uct_varuna_ctl_post(ctl, peer, link, data, total);
         if (status == UCS_ERR_NO_RESOURCE) {
             status = uct_varuna_ctl_enqueue(ctl, peer, link, data, total);

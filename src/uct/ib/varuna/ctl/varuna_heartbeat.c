@@ -388,7 +388,7 @@ void uct_varuna_heartbeat_start(uct_varuna_ctl_t *ctl)
     uct_varuna_bus_register(&ctl->bus, uct_varuna_heartbeat_rows,
                             ucs_static_array_size(uct_varuna_heartbeat_rows), ctl);
     uct_varuna_ports_init(ctl);
-    uct_varuna_clock_add(&ctl->clock, ctl->hb.ticked_at, ctl->hb.interval,
+    uct_varuna_clock_add(&ctl->time.clock, ctl->hb.ticked_at, ctl->hb.interval,
                          uct_varuna_heartbeat_timer, ctl);
 }
 

@@ -208,7 +208,7 @@ void uct_varuna_moves_apply_all(uct_varuna_ctl_t *ctl)
         status = uct_varuna_moves_step(ctl, link);
         if (status == UCS_OK) {
             ctl->moves.links &= ~UCS_BIT(link);
-            ctl->ports_down  &= ~UCS_BIT(link);
+            ctl->ports.down  &= ~UCS_BIT(link);
             uct_varuna_ports_changed(ctl, link);
             uct_varuna_moves_announce(ctl);
         }

@@ -759,7 +759,7 @@ static void uct_varuna_cabling_check_link(uct_varuna_ctl_t *ctl,
     const uct_varuna_parsed_link_t *remote, *same;
 
     if (parsed->is_short || (port == uct_varuna_link_port(iface, link)) ||
-        iface->md->links_are_named || (ctl->miscabled & UCS_BIT(link))) {
+        iface->md->links_are_named || (ctl->cabling.wrong & UCS_BIT(link))) {
         return; /* A short address has no names, and perhaps not all links */
     }
 
@@ -770,7 +770,7 @@ static void uct_varuna_cabling_check_link(uct_varuna_ctl_t *ctl,
         return;
     }
 
-    ctl->miscabled |= UCS_BIT(link);
+    ctl->cabling.wrong |= UCS_BIT(link);
     ucs_warn("rc_varuna: wrong cabling? %s reaches %.*s of peer 0x%lx, and not %.*s: "
              "change the cables, or name the ports in UCX_RC_VARUNA_LINKS in the order "
              "of their networks, on all hosts", uct_varuna_link_name(iface, link),
@@ -798,11 +798,11 @@ static uint8_t uct_varuna_cabling_check_mtu(uct_varuna_ctl_t *ctl,
         return 0;
     }
 
-    if (parsed->is_short || (ctl->mtu_differs & UCS_BIT(link))) {
+    if (parsed->is_short || (ctl->cabling.mtu_differs & UCS_BIT(link))) {
         return UCS_BIT(link); /* A short address has no names */
     }
 
-    ctl->mtu_differs |= UCS_BIT(link);
+    ctl->cabling.mtu_differs |= UCS_BIT(link);
     ucs_warn("rc_varuna: paths from %s have an MTU of %u bytes, and %u at %.*s of peer "
              "0x%lx: RC takes the smaller one, but DC cannot, so failovers wait for an RC "
              "connection, and long control messages do not arrive. Set UCX_IB_PATH_MTU to "

@@ -70,7 +70,7 @@ struct uct_varuna_peer {
     uint8_t                    retired;   /* Of these, to be left as planned, as the
                                              peer wants. Main thread */
     unsigned                   queue_full[UCT_VARUNA_MAX_LINKS]; /* In this pass
-                                              over ctl->queue, no resources */
+                                              over ctl->queue.msgs, no resources */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
     uct_varuna_backoff_t       no_ctl_ep[UCT_VARUNA_MAX_LINKS]; /* They cannot be made */
     uint32_t                   num_lost[UCT_VARUNA_MAX_LINKS]; /* Atomic: failures of

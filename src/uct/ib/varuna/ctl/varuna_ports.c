@@ -36,11 +36,11 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl)
                                     .moves  = ctl->moves.count};
     unsigned link;
 
-    ucs_for_each_bit(link, ctl->ports_down | ctl->failed) {
+    ucs_for_each_bit(link, ctl->ports.down | ctl->announce.failed) {
         ports.down |= UCS_BIT(ctl->iface->links[link].nic);
     }
 
-    ucs_for_each_bit(link, ctl->retired) {
+    ucs_for_each_bit(link, ctl->announce.retired) {
         ports.retired |= UCS_BIT(ctl->iface->links[link].nic);
     }
 
@@ -52,7 +52,7 @@ static unsigned uct_varuna_ports_link(const uct_varuna_ctl_t *ctl,
                                       const uct_varuna_peer_t *peer)
 {
     unsigned links = peer->link_map &
-                     ~(ctl->ports_down | ctl->failed | ctl->ports.changed);
+                     ~(ctl->ports.down | ctl->announce.failed | ctl->ports.changed);
 
     if (links & ~peer->doubtful) {
         links &= ~peer->doubtful;
@@ -76,7 +76,7 @@ void uct_varuna_ports_greet(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 {
     uct_varuna_ctl_ports_t ports;
 
-    if (((ctl->ports_down | ctl->failed) != 0) &&
+    if (((ctl->ports.down | ctl->announce.failed) != 0) &&
         (peer->hb.ports_told != ctl->ports.number) && (peer->link_map & UCS_BIT(link))) {
         ports = uct_varuna_ports_get(ctl);
         uct_varuna_ports_send(ctl, peer, link, &ports);
@@ -102,9 +102,9 @@ void uct_varuna_ports_announce(uct_varuna_ctl_t *ctl)
             continue; /* Only guests send to us */
         }
 
-        queue_len = ctl->queue_len;
+        queue_len = ctl->queue.len;
         uct_varuna_ports_send(ctl, peer, link, &ports);
-        if (ctl->queue_len > queue_len) {
+        if (ctl->queue.len > queue_len) {
             return; /* The others have their turn when there is room */
         }
     }
@@ -123,15 +123,15 @@ void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link)
 
 void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links, unsigned failed)
 {
-    unsigned changed = (ctl->retired ^ links) | (ctl->failed ^ failed);
+    unsigned changed = (ctl->announce.retired ^ links) | (ctl->announce.failed ^ failed);
 
     if (changed == 0) {
         return; /* Only this thread changes it, so that it can look without the lock */
     }
 
     uct_varuna_ctl_lock(ctl);
-    ctl->retired = links;
-    ctl->failed  = failed;
+    ctl->announce.retired = links;
+    ctl->announce.failed  = failed;
     uct_varuna_ports_changed(ctl, ucs_ffs64(changed));
     uct_varuna_ctl_unlock(ctl);
 }
@@ -203,9 +203,9 @@ void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t ev
 
     switch (event) {
     case UCT_VARUNA_PORT_UP:
-        ctl->up_map |= UCS_BIT(port);
+        ctl->events.up_map |= UCS_BIT(port);
         if (!uct_varuna_moves_check(ctl, port)) {
-            ctl->ports_down &= ~UCS_BIT(port);
+            ctl->ports.down &= ~UCS_BIT(port);
         }
         break;
     case UCT_VARUNA_PORT_DOWN:
@@ -213,21 +213,21 @@ void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t ev
             uct_varuna_md_nic_died(ctl->iface->md, ctl->iface->links[port].nic,
                                    "the system says so");
         }
-        ctl->down_map   |= UCS_BIT(port);
-        ctl->up_map     &= ~UCS_BIT(port);
-        ctl->ports_down |= UCS_BIT(port);
+        ctl->events.down_map   |= UCS_BIT(port);
+        ctl->events.up_map     &= ~UCS_BIT(port);
+        ctl->ports.down |= UCS_BIT(port);
         break;
     default:
-        if (!uct_varuna_moves_check(ctl, port) || (ctl->ports_down & UCS_BIT(port))) {
+        if (!uct_varuna_moves_check(ctl, port) || (ctl->ports.down & UCS_BIT(port))) {
             return;
         }
 
         /* To peers the port is down until it can be used */
-        ctl->ports_down |= UCS_BIT(port);
+        ctl->ports.down |= UCS_BIT(port);
         break;
     }
 
-    if (ctl->ports_down & UCS_BIT(port)) {
+    if (ctl->ports.down & UCS_BIT(port)) {
         uct_varuna_ctl_renew_others(ctl, port);
     }
 
@@ -246,7 +246,7 @@ static int uct_varuna_ports_has_come(uct_varuna_ctl_t *ctl, unsigned link)
 /* ... and a NIC that has died */
 static int uct_varuna_ports_has_gone(const uct_varuna_ctl_t *ctl, unsigned link)
 {
-    return !(ctl->ports_down & UCS_BIT(link)) && uct_varuna_ctl_is_nic_gone(ctl, link);
+    return !(ctl->ports.down & UCS_BIT(link)) && uct_varuna_ctl_is_nic_gone(ctl, link);
 }
 
 /* A NIC that was reset may have come back as another one, which may have died since */
@@ -265,7 +265,7 @@ static void uct_varuna_ports_look_for_return(uct_varuna_ctl_t *ctl, unsigned lin
                                         ctl->iface->config.packet_lifetime)) {
         /* It gives queue pairs the numbers that others had, to which packets were on their
          * way */
-        __atomic_store_n(&ctl->joins, ctl->joins | UCS_BIT(link), __ATOMIC_RELEASE);
+        __atomic_store_n(&ctl->announce.joins, ctl->announce.joins | UCS_BIT(link), __ATOMIC_RELEASE);
         uct_varuna_ctl_notify(ctl);
     }
 }
@@ -311,7 +311,7 @@ void uct_varuna_ports_init(uct_varuna_ctl_t *ctl)
     ucs_time_t period = ctl->iface->config.heartbeat_interval;
 
     uct_varuna_bus_register(&ctl->bus, &row, 1, ctl);
-    uct_varuna_clock_add(&ctl->clock, uct_varuna_ctl_now(ctl),
+    uct_varuna_clock_add(&ctl->time.clock, uct_varuna_ctl_now(ctl),
                          (period != 0) ? period : ucs_time_from_sec(UCT_VARUNA_PORTS_TIME),
                          uct_varuna_ports_timer, ctl);
 }
@@ -380,7 +380,7 @@ static void uct_varuna_moves_tell_guest(uct_varuna_ctl_t *ctl, uct_varuna_peer_t
                                         ucs_time_t now)
 {
     uct_varuna_ctl_hdr_t whose = {.secret = peer->secret};
-    unsigned links             = peer->link_map & ~ctl->ports_down;
+    unsigned links             = peer->link_map & ~ctl->ports.down;
     unsigned skip              = peer->moves.told;
     unsigned link;
 

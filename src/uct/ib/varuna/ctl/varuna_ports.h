@@ -14,7 +14,7 @@
  *  callback. */
 void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t event);
 
-/** The port of @a link went down, or came back: see ctl->ports_down. */
+/** The port of @a link went down, or came back: see ctl->ports.down. */
 void uct_varuna_ports_changed(uct_varuna_ctl_t *ctl, unsigned link);
 
 /** Send the state of our ports to a peer that opens an endpoint to us, before the answer to

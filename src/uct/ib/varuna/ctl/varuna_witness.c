@@ -262,7 +262,7 @@ void uct_varuna_witness_gather(uct_varuna_crowd_t *crowd, const uct_varuna_peer_
     unsigned i;
 
     memset(evidence, 0, sizeof(*evidence));
-    evidence->our_port_down = !!(ctl->ports_down & UCS_BIT(link));
+    evidence->our_port_down = !!(ctl->ports.down & UCS_BIT(link));
     evidence->far_port_down = !!(peer->hb.far_down & UCS_BIT(link));
     evidence->inside        = uct_varuna_witness_is_inside(ctl, peer, link);
     if (port == NULL) {
@@ -311,7 +311,7 @@ uct_varuna_witness_explain_path(uct_varuna_crowd_t *crowd, uct_varuna_peer_t *pe
 static unsigned uct_varuna_witness_silence(uct_varuna_crowd_t *crowd,
                                            const uct_varuna_peer_t *peer)
 {
-    unsigned down     = (crowd->ctl->ports_down | crowd->ctl->failed |
+    unsigned down     = (crowd->ctl->ports.down | crowd->ctl->announce.failed |
                          peer->hb.far_down) & peer->link_map;
     int others_answer = 0;
     uct_varuna_symptoms_t evidence;
@@ -434,7 +434,7 @@ void uct_varuna_ways_get(const uct_varuna_ctl_t *ctl, const uct_varuna_peer_t *p
 {
     unsigned link;
 
-    ways->here   = UCS_MASK(ctl->num_links) & ~(ctl->ports_down | ctl->failed);
+    ways->here   = UCS_MASK(ctl->num_links) & ~(ctl->ports.down | ctl->announce.failed);
     ways->there  = peer->link_map & ~peer->hb.far_down;
     ways->silent = peer->hb.alive.silent ? peer->link_map : 0;
     ucs_for_each_bit(link, peer->link_map) {

@@ -126,8 +126,8 @@ void uct_varuna_join_all(uct_varuna_tl_iface_t *iface)
     unsigned link, links;
 
     uct_varuna_ctl_lock(ctl);
-    links      = ctl->joins;
-    ctl->joins = 0; /* What fails is asked for again */
+    links      = ctl->announce.joins;
+    ctl->announce.joins = 0; /* What fails is asked for again */
     uct_varuna_ctl_unlock(ctl);
 
     ucs_for_each_bit(link, links) {

@@ -17,7 +17,7 @@ void uct_varuna_join_all(uct_varuna_tl_iface_t *iface);
 /** The same, if there is anything. */
 static inline void uct_varuna_join_progress(uct_varuna_tl_iface_t *iface)
 {
-    if (__atomic_load_n(&iface->super.super.ctl->joins, __ATOMIC_ACQUIRE) != 0) {
+    if (__atomic_load_n(&iface->super.super.ctl->announce.joins, __ATOMIC_ACQUIRE) != 0) {
         uct_varuna_join_all(iface);
     }
 }

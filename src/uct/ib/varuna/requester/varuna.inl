@@ -167,7 +167,7 @@ uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcn
 static UCS_F_ALWAYS_INLINE void *
 uct_varuna_req_get_bcopy(uct_varuna_iface_t *iface, uct_varuna_req_t *req)
 {
-    uct_varuna_bcopy_t *bcopy = ucs_mpool_get_inline(&uct_varuna_requester(iface)->bcopy_mp);
+    uct_varuna_bcopy_t *bcopy = ucs_mpool_get_inline(&uct_varuna_requester(iface)->pools.bcopies);
 
     if (ucs_unlikely(bcopy == NULL)) {
         return NULL;

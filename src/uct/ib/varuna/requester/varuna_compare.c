@@ -119,7 +119,7 @@ static ucs_status_t uct_varuna_compare_post(uct_varuna_ep_t *ep,
                                             size_t offset, size_t length)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
-    uct_varuna_req_t *read    = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
+    uct_varuna_req_t *read    = ucs_mpool_get(&uct_varuna_requester(iface)->pools.reqs);
     ucs_status_t status;
 
     if (read == NULL) {

@@ -107,7 +107,7 @@ struct uct_varuna_req {
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* By the remote NIC: the
                                              user may have released the outer one */
     union {
-        struct uct_varuna_bcopy *bcopy;   /* From uct_varuna_requester(iface)->bcopy_mp */
+        struct uct_varuna_bcopy *bcopy;   /* From uct_varuna_requester(iface)->pools.bcopies */
         ucs_queue_elem_t       queue;     /* A flush, in ep->amo.flushes */
         uct_varuna_mlx5_read_t get;
         struct {

@@ -55,7 +55,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
         uct_varuna_requester(iface)->amo->init(self);
     }
     self->lane.link  = UCT_VARUNA_LINK_NONE;
-    self->fence_beat = uct_varuna_requester(iface)->fence_beat;
+    self->fence_beat = uct_varuna_requester(iface)->beats.fence;
     self->lanes.path_index = UCT_EP_PARAMS_GET_PATH_INDEX(params);
 
     status = uct_varuna_peer_get(iface->ctl, params->dev_addr,
@@ -74,7 +74,7 @@ static UCS_CLASS_INIT_FUNC(uct_varuna_ep_t, const uct_ep_params_t *params)
         goto err_stat_cleanup;
     }
 
-    self->instance    = ++uct_varuna_requester(iface)->ep_instances;
+    self->instance    = ++uct_varuna_requester(iface)->ids.instances;
     uct_varuna_sm_start(self);
     return UCS_OK;
 
@@ -289,7 +289,7 @@ static void uct_varuna_farewell_send(uct_varuna_ctl_t *ctl,
 {
     uct_varuna_retry_policy_t policy = uct_varuna_farewell_policy(ctl);
     unsigned map                     = farewell->peer->link_map &
-                                       ~ctl->ports_down;
+                                       ~ctl->ports.down;
     unsigned link;
 
     /* A link whose port is down is used only if there is no other one */
@@ -385,7 +385,7 @@ static void uct_varuna_farewell_timer(void *arg)
 void uct_varuna_farewell_start(uct_varuna_requester_t *requester)
 {
     ucs_list_head_init(&requester->farewells);
-    uct_varuna_clock_add(&requester->super.ctl->clock,
+    uct_varuna_clock_add(&requester->super.ctl->time.clock,
                          uct_varuna_ctl_now(requester->super.ctl),
                          ucs_time_from_sec(UCT_VARUNA_FAREWELL_PERIOD),
                          uct_varuna_farewell_timer, requester);
@@ -395,7 +395,7 @@ void uct_varuna_farewell_start(uct_varuna_requester_t *requester)
 static void uct_varuna_farewell_make_room(uct_varuna_ctl_t *ctl,
                                           ucs_time_t deadline)
 {
-    while ((ctl->queue_len > (UCT_VARUNA_CTL_MAX_QUEUE / 2)) &&
+    while ((ctl->queue.len > (UCT_VARUNA_CTL_MAX_QUEUE / 2)) &&
            (ucs_get_time() < deadline)) {
         uct_varuna_ctl_progress(ctl);
     }

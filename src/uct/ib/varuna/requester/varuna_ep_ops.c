@@ -491,7 +491,7 @@ ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
             return status;
         }
     } else if (comp != NULL) {
-        req = ucs_mpool_get(&uct_varuna_requester(iface)->req_mp);
+        req = ucs_mpool_get(&uct_varuna_requester(iface)->pools.reqs);
         if (req == NULL) {
             return UCS_ERR_NO_RESOURCE;
         }

@@ -99,7 +99,7 @@ ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    ++requester->flush_beat;
+    ++requester->beats.flush;
     /* Other transports have pending requests only while something is outstanding,
      * and UCP relies on that: here they also wait for a connection or a swap */
     if (!uct_varuna_requester_place(requester, flags) && (requester->outstanding == 0) &&
@@ -123,7 +123,7 @@ ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags)
     uct_varuna_requester_t *requester = ucs_derived_of(tl_iface,
                                                        uct_varuna_requester_t);
 
-    ++requester->fence_beat;
+    ++requester->beats.fence;
     ++requester->super.beat;
     UCT_TL_IFACE_STAT_FENCE(&requester->super.super);
     return UCS_OK;
@@ -149,13 +149,13 @@ ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester)
     size_t bcopy_size;
     ucs_status_t status;
 
-    status = uct_varuna_compat_mpool_init(&requester->slab_mp, UCT_VARUNA_SLAB_SIZE,
+    status = uct_varuna_compat_mpool_init(&requester->pools.slabs, UCT_VARUNA_SLAB_SIZE,
                                           64, &uct_varuna_req_mpool_ops, "varuna_slab");
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_varuna_compat_mpool_init(&requester->req_mp,
+    status = uct_varuna_compat_mpool_init(&requester->pools.reqs,
                                           sizeof(uct_varuna_req_t), 16,
                                           &uct_varuna_req_mpool_ops,
                                           "varuna_req");
@@ -165,7 +165,7 @@ ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester)
 
     bcopy_size = ucs_max(attr->cap.put.max_bcopy,
                          ucs_max(attr->cap.get.max_bcopy, attr->cap.am.max_bcopy));
-    status = uct_iface_mpool_init(&requester->super.super, &requester->bcopy_mp,
+    status = uct_iface_mpool_init(&requester->super.super, &requester->pools.bcopies,
                                   bcopy_size + UCT_VARUNA_BCOPY_OVERHEAD,
                                   UCT_VARUNA_BCOPY_OVERHEAD,
                                   UCS_SYS_CACHE_LINE_SIZE, &config, 256,
@@ -177,17 +177,17 @@ ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester)
     return UCS_OK;
 
 err_req_mp:
-    ucs_mpool_cleanup(&requester->req_mp, 0);
+    ucs_mpool_cleanup(&requester->pools.reqs, 0);
 err_slab_mp:
-    ucs_mpool_cleanup(&requester->slab_mp, 0);
+    ucs_mpool_cleanup(&requester->pools.slabs, 0);
     return status;
 }
 
 void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester)
 {
-    ucs_mpool_cleanup(&requester->bcopy_mp, 1);
-    ucs_mpool_cleanup(&requester->req_mp, 1);
-    ucs_mpool_cleanup(&requester->slab_mp, 1);
+    ucs_mpool_cleanup(&requester->pools.bcopies, 1);
+    ucs_mpool_cleanup(&requester->pools.reqs, 1);
+    ucs_mpool_cleanup(&requester->pools.slabs, 1);
 }
 
 UCS_CLASS_INIT_FUNC(uct_varuna_requester_t, uct_iface_ops_t *ops,
@@ -249,7 +249,7 @@ ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
         ucs_ptr_array_remove(&uct_varuna_requester(iface)->eps, slot);
         status = UCS_ERR_EXCEEDS_LIMIT;
     } else {
-        ep->id = slot | (uct_varuna_requester(iface)->ep_salt++ << UCT_VARUNA_EP_SLOT_BITS);
+        ep->id = slot | (uct_varuna_requester(iface)->ids.salt++ << UCT_VARUNA_EP_SLOT_BITS);
     }
     pthread_mutex_unlock(&uct_varuna_requester(iface)->eps_lock);
     return status;

@@ -78,7 +78,7 @@ uct_varuna_ep_is_fenced(const uct_varuna_iface_t *iface,
                         const uct_varuna_ep_t *ep)
 {
     return ep->hot.fence_next ||
-           (ep->fence_beat != uct_varuna_requester(iface)->fence_beat);
+           (ep->fence_beat != uct_varuna_requester(iface)->beats.fence);
 }
 
 /* Rule 9: a fence holds later posts until earlier atomics are decided. It may be before

@@ -109,15 +109,19 @@ struct uct_varuna_requester {
     uct_varuna_ep_raise_func_t ep_raise;
     uct_varuna_ep_resume_func_t ep_resume;
     const uct_varuna_baseline_t *baseline;    /* NULL: none */
-    ucs_mpool_t                slab_mp;       /* Memory of rings, varuna_ring.h */
-    ucs_mpool_t                req_mp;        /* uct_varuna_req_t that are in no ring */
-    ucs_mpool_t                amo_mp;        /* uct_varuna_amo_t */
+    struct {
+        ucs_mpool_t            slabs;         /* Memory of rings, varuna_ring.h */
+        ucs_mpool_t            reqs;          /* uct_varuna_req_t that are in no ring */
+        ucs_mpool_t            amos;          /* Atomics of the mode */
+        ucs_mpool_t            bcopies;       /* Registered packing buffers */
+    } pools;
     const struct uct_varuna_amo_ops *amo;     /* The mode of atomics */
-    ucs_mpool_t                bcopy_mp;      /* Registered packing buffers */
     unsigned                   outstanding;   /* Unfinished requests of all */
     unsigned                   num_pending;   /* Pending requests of all */
-    uint32_t                   fence_beat;    /* Bumped by iface_fence */
-    uint32_t                   flush_beat;    /* Bumped by iface_flush */
+    struct {
+        uint32_t               fence;         /* Bumped by iface_fence */
+        uint32_t               flush;         /* Bumped by iface_flush */
+    } beats;
     uint8_t                    was_away;      /* Some endpoint was: varuna_placed.h */
     uint8_t                    uses_events;   /* The user asked for event_fd */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
@@ -134,8 +138,10 @@ struct uct_varuna_requester {
         int                    fd;            /* -1: no record yet */
     } audit;                                  /* varuna_audit_file.c */
     uct_varuna_pace_t          rebuild_pace;  /* UCT_VARUNA_REBUILD_RATE */
-    uint32_t                   ep_salt;       /* Makes vQP ids unique */
-    uint32_t                   ep_instances;  /* Endpoints made so far */
+    struct {
+        uint32_t               salt;          /* Makes vQP ids unique */
+        uint32_t               instances;     /* Endpoints made so far */
+    } ids;                                    /* varuna_ep_life.c */
     uint32_t                   late_opens;    /* Of our closed endpoints; shown in the
                                                  VFS tree. Owner: varuna_stale.c */
     struct {

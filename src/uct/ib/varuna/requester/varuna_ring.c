@@ -34,7 +34,7 @@ ucs_status_t uct_varuna_ring_open(uct_varuna_ep_t *ep, int is_flush)
         return UCS_ERR_NO_RESOURCE;
     }
 
-    slab = ucs_mpool_get(&uct_varuna_ep_requester(ep)->slab_mp);
+    slab = ucs_mpool_get(&uct_varuna_ep_requester(ep)->pools.slabs);
     if (slab == NULL) {
         return UCS_ERR_NO_RESOURCE;
     }

@@ -176,7 +176,7 @@ static void uct_varuna_unused_remind(uct_varuna_responder_t *resp,
                                      const uct_varuna_retry_policy_t *policy,
                                      ucs_time_t now)
 {
-    unsigned usable          = target->peer->link_map & ~resp->ctl->ports_down;
+    unsigned usable          = target->peer->link_map & ~resp->ctl->ports.down;
     uct_varuna_ctl_hdr_t hdr = {
         .type   = UCT_VARUNA_CTL_OPEN_REQ,
         .dest   = resp->iface->uuid,
@@ -251,7 +251,7 @@ static void uct_varuna_unused_timer(void *arg)
 
 void uct_varuna_unused_start(uct_varuna_responder_t *resp)
 {
-    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_ctl_now(resp->ctl),
+    uct_varuna_clock_add(&resp->ctl->time.clock, uct_varuna_ctl_now(resp->ctl),
                          ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD),
                          uct_varuna_unused_timer, resp);
 }
@@ -320,7 +320,7 @@ static void uct_varuna_orphan_check(uct_varuna_responder_t *resp,
 {
     uct_varuna_responder_peer_t *own = uct_varuna_responder_peer(resp, peer);
     ucs_time_t quiet                 = now - peer->heard_at;
-    unsigned usable                  = peer->link_map & ~resp->ctl->ports_down;
+    unsigned usable                  = peer->link_map & ~resp->ctl->ports.down;
     unsigned link;
 
     /* With all our ports down, this host is the one that is cut off */
@@ -375,7 +375,7 @@ static void uct_varuna_orphan_timer(void *arg)
 void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 {
     resp->orphan.ticked_at = uct_varuna_ctl_now(resp->ctl);
-    uct_varuna_clock_add(&resp->ctl->clock, resp->orphan.ticked_at,
+    uct_varuna_clock_add(&resp->ctl->time.clock, resp->orphan.ticked_at,
                          uct_varuna_orphan_period(resp), uct_varuna_orphan_timer,
                          resp);
 }

@@ -72,7 +72,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
     requester()->peer_part = uct_varuna_peer_add_part(
             &m_ctl, sizeof(uct_varuna_requester_peer_t));
     m_ctl.worker      = m_worker;
-    m_ctl.read_time   = now;
+    m_ctl.time.read   = now;
     m_ctl.num_links   = num_links;
     iface()->ctl      = &m_ctl;
     m_md->num_nics    = num_links;
@@ -160,12 +160,12 @@ void fake_host::start_responder()
 void fake_host::advance(double seconds)
 {
     ucs_time_t end  = s_now + ucs_time_from_sec(seconds);
-    ucs_time_t tick = m_ctl.clock.tick;
+    ucs_time_t tick = m_ctl.time.clock.tick;
 
     while ((tick != 0) && ((m_ticked_at + tick) <= end)) {
         m_ticked_at += tick;
         s_now        = m_ticked_at;
-        uct_varuna_clock_tick(&m_ctl.clock, s_now);
+        uct_varuna_clock_tick(&m_ctl.time.clock, s_now);
     }
     s_now = end;
 }

@@ -68,8 +68,8 @@ UCS_TEST_F(test_varuna_amo_retry, flush_without_memory) {
     uint32_t num_reqs;
 
     is_short = false;
-    ucs_mpool_cleanup(&requester->slab_mp, 1);
-    ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->slab_mp, UCT_VARUNA_SLAB_SIZE, 1,
+    ucs_mpool_cleanup(&requester->pools.slabs, 1);
+    ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->pools.slabs, UCT_VARUNA_SLAB_SIZE, 1,
                                                &mpool_ops, "slab"));
     open();
     ASSERT_UCS_OK(put(1));
@@ -78,7 +78,7 @@ UCS_TEST_F(test_varuna_amo_retry, flush_without_memory) {
     while (put(2) == UCS_OK);
     ASSERT_TRUE(ep->hot.reqs.head == NULL);
 
-    flush            = (uct_varuna_req_t*)ucs_mpool_get(&requester->req_mp);
+    flush            = (uct_varuna_req_t*)ucs_mpool_get(&requester->pools.reqs);
     flush->user_comp = &comp;
     comp.count       = 1;
     comp.func        = [](uct_completion_t*) {};

@@ -413,7 +413,7 @@ UCS_TEST_F(test_varuna_ctl_open, messages_with_other_ids) {
 /* Its own messages have rows before higher layers register theirs */
 UCS_TEST_F(test_varuna_ctl_open, heartbeat_is_registered) {
     open();
-    EXPECT_EQ(ucs_time_from_msec(5), ctl->clock.tick);
+    EXPECT_EQ(ucs_time_from_msec(5), ctl->time.clock.tick);
     EXPECT_EQ(0u, num_arms()) << "it does not listen yet";
     poll(0.02);
     EXPECT_EQ(0u, num_arms());
@@ -438,7 +438,7 @@ UCS_TEST_F(test_varuna_ctl_open, clock_runs) {
 
     ticks = 0;
     open();
-    uct_varuna_clock_add(&ctl->clock, uct_varuna_ctl_now(ctl), ucs_time_from_msec(5),
+    uct_varuna_clock_add(&ctl->time.clock, uct_varuna_ctl_now(ctl), ucs_time_from_msec(5),
                          [](void*) { ++ticks; }, NULL);
     EXPECT_EQ(UCS_OK, listen());
     for (unsigned i = 0; (i < 12000) && (ticks < 2); ++i) {
@@ -446,7 +446,7 @@ UCS_TEST_F(test_varuna_ctl_open, clock_runs) {
     }
     EXPECT_GE(ticks, 2u);
     uct_varuna_ctl_unlisten(ctl);
-    EXPECT_EQ(-1, ctl->clock_timer);
+    EXPECT_EQ(-1, ctl->time.timer);
     ticks = 0;
     poll(0.05);
     EXPECT_EQ(0u, ticks);
@@ -454,9 +454,9 @@ UCS_TEST_F(test_varuna_ctl_open, clock_runs) {
 
 UCS_TEST_F(test_varuna_ctl_open, clock_without_jobs_has_no_timer) {
     open();
-    uct_varuna_clock_init(&ctl->clock);
+    uct_varuna_clock_init(&ctl->time.clock);
     EXPECT_EQ(UCS_OK, listen());
-    EXPECT_EQ(-1, ctl->clock_timer);
+    EXPECT_EQ(-1, ctl->time.timer);
     uct_varuna_ctl_unlisten(ctl);
 }
 
@@ -531,9 +531,9 @@ UCS_TEST_F(test_varuna_ctl_open, port_that_is_down) {
     open();
     iface.config.port_events = 1;
     EXPECT_EQ(UCS_OK, listen());
-    EXPECT_EQ(2u, ctl->ports_down);
-    EXPECT_EQ(2u, ctl->down_map);
-    EXPECT_TRUE(ctl->has_events);
+    EXPECT_EQ(2u, ctl->ports.down);
+    EXPECT_EQ(2u, ctl->events.down_map);
+    EXPECT_TRUE(ctl->events.pending);
     uct_varuna_ctl_unlisten(ctl);
 }
 
@@ -566,7 +566,7 @@ UCS_TEST_F(test_varuna_ctl_open, linger_ends_after_a_while) {
     dc.ifaces[1]->busy = 0;
 
     ucs_list_link_t message;
-    ucs_list_add_tail(&ctl->queue, &message);
+    ucs_list_add_tail(&ctl->queue.msgs, &message);
     start = ucs_get_time();
     uct_varuna_ctl_linger(ctl);
     EXPECT_GE(ucs_time_to_sec(ucs_get_time() - start), 0.02) << "a message waits";

@@ -33,13 +33,13 @@ protected:
         iface()->md            = (uct_varuna_md_t*)m_md.data();
         ctl()->iface           = iface();
         ctl()->num_links       = 1;
-        ctl()->read_time       = ucs_get_time;
-        uct_varuna_clock_init(&ctl()->clock);
+        ctl()->time.read       = ucs_get_time;
+        uct_varuna_clock_init(&ctl()->time.clock);
         ctl()->links[0].inner  = &m_inner;
         iface()->links[0].set  = uct_varuna_sets;
         ASSERT_UCS_OK(ucs_async_context_create(UCS_ASYNC_MODE_POLL,
                                                &ctl()->async));
-        ucs_list_head_init(&ctl()->queue);
+        ucs_list_head_init(&ctl()->queue.msgs);
         ucs_list_head_init(&ctl()->dead_eps);
         kh_init_inplace(uct_varuna_ctl_eps, &ctl()->eps);
         uct_varuna_peers_init(ctl());
@@ -47,10 +47,10 @@ protected:
 
     virtual void cleanup()
     {
-        while (!ucs_list_is_empty(&ctl()->queue)) {
+        while (!ucs_list_is_empty(&ctl()->queue.msgs)) {
             uct_varuna_ctl_msg_free(ctl(), last());
         }
-        EXPECT_EQ(0u, ctl()->queue_len);
+        EXPECT_EQ(0u, ctl()->queue.len);
         EXPECT_EQ(0u, kh_size(&ctl()->peers));
         kh_destroy_inplace(uct_varuna_ctl_eps, &ctl()->eps);
         kh_destroy_inplace(uct_varuna_peers, &ctl()->peers);
@@ -70,7 +70,7 @@ protected:
 
     uct_varuna_ctl_msg_t *last()
     {
-        return ucs_list_tail(&ctl()->queue, uct_varuna_ctl_msg_t, list);
+        return ucs_list_tail(&ctl()->queue.msgs, uct_varuna_ctl_msg_t, list);
     }
 
     /* One reference to it is the caller's */
@@ -113,12 +113,12 @@ UCS_TEST_F(test_varuna_ctl_queue, peer_lives_while_it_is_sent_to) {
     for (unsigned i = 1; i < UCT_VARUNA_CTL_MAX_QUEUE; ++i) {
         send(living, UCT_VARUNA_CTL_FENCE_REQ);
     }
-    ASSERT_EQ((unsigned)UCT_VARUNA_CTL_MAX_QUEUE, ctl()->queue_len);
+    ASSERT_EQ((unsigned)UCT_VARUNA_CTL_MAX_QUEUE, ctl()->queue.len);
     ASSERT_EQ(dying, uct_varuna_peer_find(ctl(), 2, 0));
     ASSERT_EQ(1u, dying->refcount);
 
     send(dying, UCT_VARUNA_CTL_REJECT);
-    EXPECT_EQ((unsigned)UCT_VARUNA_CTL_MAX_QUEUE, ctl()->queue_len);
+    EXPECT_EQ((unsigned)UCT_VARUNA_CTL_MAX_QUEUE, ctl()->queue.len);
     EXPECT_EQ(dying, last()->peer);
     ASSERT_EQ(dying, uct_varuna_peer_find(ctl(), 2, 0));
     EXPECT_EQ(1u, dying->refcount);

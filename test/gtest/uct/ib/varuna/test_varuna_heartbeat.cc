@@ -298,7 +298,7 @@ UCS_TEST_F(test_varuna_heartbeat, our_nic_returns_no_buffer) {
     host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE;
     EXPECT_UCS_OK(uct_varuna_ctl_send(host->ctl(), proc(0).peer, 0, UCT_VARUNA_CTL_CLOSE,
                                       &whose, NULL, 0));
-    EXPECT_EQ(1u, host->ctl()->queue_len);
+    EXPECT_EQ(1u, host->ctl()->queue.len);
     ticks(2 * MISSES + 2);
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, link_state(0));
     EXPECT_EQ(UCT_VARUNA_DAMP_UP, link_state(1));
@@ -307,7 +307,7 @@ UCS_TEST_F(test_varuna_heartbeat, our_nic_returns_no_buffer) {
                                   &whose, NULL, 0);
         ticks(1);
     }
-    EXPECT_EQ(0u, host->ctl()->queue_len);
+    EXPECT_EQ(0u, host->ctl()->queue.len);
     EXPECT_NE(0u, proc(0).peer->num_lost[0]) << "nobody waits for an answer";
 
     host->ctl_lane(0).post_status = UCS_OK;
@@ -453,7 +453,7 @@ UCS_TEST_F(test_varuna_heartbeat, ping_is_answered_on_its_link) {
 
     add(1);
     host->iface()->app_beat = 5;
-    host->ctl()->ports_down = 1;
+    host->ctl()->ports.down = 1;
     host->receive(proc(0).name, 1,
                   host->header(proc(0).name, UCT_VARUNA_CTL_PING, 1, 99));
     pong = host->last_sent(UCT_VARUNA_CTL_PONG);

@@ -272,7 +272,7 @@ UCS_TEST_F(test_varuna_moves, port_comes_back_elsewhere) {
 
     uct_varuna_ctl_lock(ctl);
     uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_ADDRESS);
-    EXPECT_EQ(0u, ctl->ports_down) << "it has what we use";
+    EXPECT_EQ(0u, ctl->ports.down) << "it has what we use";
 
     uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_DOWN);
     fake_lane::addr_state = UCT_VARUNA_ADDR_UNKNOWN;
@@ -281,9 +281,9 @@ UCS_TEST_F(test_varuna_moves, port_comes_back_elsewhere) {
 
     fake_lane::addr_state = UCT_VARUNA_ADDR_MOVED;
     uct_varuna_ports_event(ctl, 1, UCT_VARUNA_PORT_UP);
-    EXPECT_EQ(2u, ctl->ports_down);
+    EXPECT_EQ(2u, ctl->ports.down);
     EXPECT_EQ(2u, ctl->moves.links);
-    EXPECT_TRUE(ctl->has_events);
+    EXPECT_TRUE(ctl->events.pending);
     uct_varuna_ctl_unlock(ctl);
 
     /* It goes down again before the main thread comes */
@@ -298,7 +298,7 @@ UCS_TEST_F(test_varuna_moves, port_comes_back_elsewhere) {
     uct_varuna_moves_progress(ctl);
     host->dispatch();
     EXPECT_EQ(0u, ctl->moves.links);
-    EXPECT_EQ(0u, ctl->ports_down);
+    EXPECT_EQ(0u, ctl->ports.down);
     EXPECT_EQ(UCT_VARUNA_DAMP_HOLD, host->iface()->link_table.links[1].damp.state);
 }
 
@@ -310,7 +310,7 @@ UCS_TEST_F(test_varuna_moves, active_port_moves) {
     uct_varuna_ctl_lock(ctl);
     uct_varuna_ports_event(ctl, 0, UCT_VARUNA_PORT_ADDRESS);
     uct_varuna_ctl_unlock(ctl);
-    EXPECT_EQ(1u, ctl->ports_down);
+    EXPECT_EQ(1u, ctl->ports.down);
     fake_lane::addr_state = UCT_VARUNA_ADDR_GONE;
     uct_varuna_moves_progress(ctl);
     EXPECT_EQ(UCT_VARUNA_DAMP_DOWN, host->iface()->link_table.links[0].damp.state);

@@ -112,7 +112,7 @@ UCS_TEST_F(test_varuna_orphan, peer_that_is_heard_is_kept) {
 /* With all local ports down, we are cut off */
 UCS_TEST_F(test_varuna_orphan, own_ports_are_down) {
     fail(3);
-    host->ctl()->ports_down = 3;
+    host->ctl()->ports.down = 3;
     pass(TIMEOUT / 2, 3);
     peer()->failed = 3;
     pass(20 * TIMEOUT, 3);
@@ -121,7 +121,7 @@ UCS_TEST_F(test_varuna_orphan, own_ports_are_down) {
 
 /* ... and a port that is down proves nothing, but the others do */
 UCS_TEST_F(test_varuna_orphan, one_own_port_is_down) {
-    host->ctl()->ports_down = 2;
+    host->ctl()->ports.down = 2;
     pass(2 * TIMEOUT, 1);
     EXPECT_TRUE(target(alice) == NULL);
     host->dispatch();
@@ -231,15 +231,15 @@ UCS_TEST_F(test_varuna_unused, received_message_proves_its_use) {
 
 UCS_TEST_F(test_varuna_unused, port_that_is_down_is_not_used) {
     open(alice);
-    host->ctl()->ports_down = 1;
+    host->ctl()->ports.down = 1;
     host->advance(4.5);
     for (const fake_host::message &msg : host->sent()) {
         EXPECT_EQ(1u, msg.link);
     }
-    host->ctl()->ports_down = 3;
+    host->ctl()->ports.down = 3;
     host->advance(100);
     EXPECT_EQ(0u, reminders());
-    host->ctl()->ports_down = 0;
+    host->ctl()->ports.down = 0;
     host->advance(1);
     EXPECT_EQ(1u, reminders()) << "its turn comes when a port is up";
 }

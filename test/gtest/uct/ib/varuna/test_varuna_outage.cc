@@ -32,7 +32,7 @@ protected:
     {
         unsigned link;
 
-        host->ctl()->ports_down = links;
+        host->ctl()->ports.down = links;
         ucs_for_each_bit(link, links) {
             link_down(link);
         }
@@ -103,7 +103,7 @@ UCS_TEST_F(test_varuna_outage, next_one_is_said_again) {
     EXPECT_EQ(1u, lines->count());
 
     uct_varuna_link_up(host->iface(), 1, UCT_VARUNA_LINK_CAUSE_PORT);
-    host->ctl()->ports_down = 1;
+    host->ctl()->ports.down = 1;
     pass(0.5);
     ports_down(3);
     pass(0.5);
@@ -158,14 +158,14 @@ UCS_TEST_F(test_varuna_outage, peer_is_not_dead_if_ports_are_down) {
               "both ends: fake_0:1, fake_1:1", describe());
     peer->hb.alive.silent = 1;
     EXPECT_TRUE(has(describe(), "it is dead or stopped, or all links are")) << describe();
-    host->ctl()->ports_down = 1;
+    host->ctl()->ports.down = 1;
     EXPECT_TRUE(has(describe(), "ports are down, and the others are silent")) << describe();
     EXPECT_FALSE(has(describe(), "dead"));
     peer->hb.far_down = 2;
     EXPECT_TRUE(has(describe(), "at both ends: none;")) << describe();
     EXPECT_TRUE(has(describe(), "no link has a port that is up at both ends"));
     EXPECT_FALSE(has(describe(), "dead"));
-    host->ctl()->ports_down = 0;
+    host->ctl()->ports.down = 0;
     EXPECT_FALSE(has(describe(), "dead")) << describe();
 }
 

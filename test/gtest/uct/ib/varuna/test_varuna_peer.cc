@@ -202,7 +202,7 @@ UCS_TEST_F(test_varuna_peer, messages_wait_for_resources_in_order) {
     messages = host->sent();
     ASSERT_EQ(2u, messages.size());
     EXPECT_EQ(UCT_VARUNA_CTL_CLOSE, messages[0].hdr.type);
-    EXPECT_EQ(0u, host->ctl()->queue_len);
+    EXPECT_EQ(0u, host->ctl()->queue.len);
     host->drop(peer);
 }
 

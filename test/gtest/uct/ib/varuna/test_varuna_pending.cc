@@ -29,7 +29,7 @@ protected:
                                             ucs_mpool_chunk_free};
 
         test_varuna_recovery::init();
-        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&host->requester()->bcopy_mp, 512, 4,
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&host->requester()->pools.bcopies, 512, 4,
                                                    &mpool_ops, "bcopy"));
         host->iface()->attr.cap.am.max_short    = 64;
         host->iface()->super.err_handler        = failed;
@@ -44,7 +44,7 @@ protected:
         uct_varuna_ring_release(&ep->hot.reqs);
         host->requester()->outstanding = 0;
         ep->hot.num_reqs               = 0;
-        ucs_mpool_cleanup(&host->requester()->bcopy_mp, 1);
+        ucs_mpool_cleanup(&host->requester()->pools.bcopies, 1);
         test_varuna_recovery::cleanup();
     }
 

@@ -292,21 +292,21 @@ UCS_TEST_F(test_varuna_poll, no_rest_for_pings) {
 
 /* A sleeping application does not poll: in any order, one of them sees the message */
 UCS_TEST_F(test_varuna_poll, no_rest_while_application_sleeps) {
-    ctl()->kick_fd = eventfd(0, EFD_NONBLOCK);
+    ctl()->events.kick_fd = eventfd(0, EFD_NONBLOCK);
     receive();
     uct_varuna_ctl_poll(ctl());
     EXPECT_UCS_OK(uct_varuna_ctl_event_arm(ctl()));
-    EXPECT_FALSE(is_readable(ctl()->kick_fd, 0)) << "no application sleeps";
+    EXPECT_FALSE(is_readable(ctl()->events.kick_fd, 0)) << "no application sleeps";
     EXPECT_FALSE(decide());
 
-    __atomic_store_n(&ctl()->armed, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&ctl()->events.armed, 0, __ATOMIC_SEQ_CST);
     receive();
     uct_varuna_ctl_poll(ctl());
     EXPECT_TRUE(decide());
     EXPECT_UCS_OK(uct_varuna_ctl_event_arm(ctl()));
-    EXPECT_TRUE(is_readable(ctl()->kick_fd, 0));
+    EXPECT_TRUE(is_readable(ctl()->events.kick_fd, 0));
     EXPECT_FALSE(decide());
-    close(ctl()->kick_fd);
+    close(ctl()->events.kick_fd);
 }
 
 UCS_TEST_F(test_varuna_poll, no_rest_without_thread) {

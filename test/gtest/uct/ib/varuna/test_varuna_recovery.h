@@ -55,10 +55,10 @@ protected:
         ucs_ptr_array_init(&requester->eps, "eps");
         pthread_mutex_init(&requester->eps_lock, NULL);
         kh_init_inplace(uct_varuna_inner_eps, &requester->inner_eps);
-        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->req_mp,
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->pools.reqs,
                                                    sizeof(uct_varuna_req_t), 64,
                                                    &mpool_ops, "req"));
-        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->slab_mp,
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->pools.slabs,
                                                    UCT_VARUNA_SLAB_SIZE, 4, &mpool_ops,
                                                    "slab"));
         host->iface()->attr.cap.put.max_short    = 64;
@@ -107,8 +107,8 @@ protected:
         ep->ask.retry.tries  = 0; /* Nothing to close */
         uct_varuna_ep_t_delete(&ep->super.super);
         EXPECT_EQ(0u, requester->outstanding);
-        ucs_mpool_cleanup(&requester->req_mp, 1);
-        ucs_mpool_cleanup(&requester->slab_mp, 1);
+        ucs_mpool_cleanup(&requester->pools.reqs, 1);
+        ucs_mpool_cleanup(&requester->pools.slabs, 1);
         kh_destroy_inplace(uct_varuna_inner_eps, &requester->inner_eps);
         pthread_mutex_destroy(&requester->eps_lock);
         ucs_ptr_array_cleanup(&requester->eps, 0);

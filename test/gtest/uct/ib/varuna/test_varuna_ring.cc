@@ -31,7 +31,7 @@ protected:
     {
         uct_varuna_ring_release(ring());
         ucs_free(ep);
-        ucs_mpool_cleanup(&host->requester()->slab_mp, 1); /* Reports what leaks */
+        ucs_mpool_cleanup(&host->requester()->pools.slabs, 1); /* Reports what leaks */
         host.reset();
         ucs::test::cleanup();
     }
@@ -50,7 +50,7 @@ protected:
         ops.chunk_release = [](ucs_mpool_t *mp, void *chunk) {
             ucs_mpool_chunk_free(mp, chunk);
         };
-        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&host->requester()->slab_mp,
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&host->requester()->pools.slabs,
                                                    UCT_VARUNA_SLAB_SIZE, 1, &ops,
                                                    "slab"));
     }

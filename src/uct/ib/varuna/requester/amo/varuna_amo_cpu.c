@@ -410,7 +410,7 @@ static void uct_varuna_amo_cpu_fail_all(uct_varuna_ep_t *ep, ucs_status_t status
 /* What must be in memory before it */
 static void uct_varuna_amo_cpu_set_order(uct_varuna_ep_t *ep, uct_varuna_amo_cpu_t *amo)
 {
-    uint32_t flush_beat      = uct_varuna_ep_requester(ep)->flush_beat;
+    uint32_t flush_beat      = uct_varuna_ep_requester(ep)->beats.flush;
     uct_varuna_ep_cpu_t *cpu = uct_varuna_ep_cpu(ep);
 
     if ((cpu->flush_beat != flush_beat) || amo->super.fence) {

@@ -96,7 +96,7 @@ uct_varuna_amo_init(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, uct_varuna_a
     if (amo->fence) {
         ++ep->amo.fences;
         ep->hot.fence_next = 0;
-        ep->fence_beat     = uct_varuna_requester(iface)->fence_beat;
+        ep->fence_beat     = uct_varuna_requester(iface)->beats.fence;
     }
 }
 
@@ -114,7 +114,7 @@ uct_varuna_amo_take(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         return NULL;
     }
 
-    amo = (uct_varuna_amo_t*)ucs_mpool_get_inline(&uct_varuna_requester(iface)->amo_mp);
+    amo = (uct_varuna_amo_t*)ucs_mpool_get_inline(&uct_varuna_requester(iface)->pools.amos);
     if (amo == NULL) {
         return NULL;
     }

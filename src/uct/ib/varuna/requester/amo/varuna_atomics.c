@@ -216,12 +216,12 @@ ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester,
                                      const uct_varuna_amo_ops_t *ops)
 {
     requester->amo = ops;
-    return uct_varuna_compat_mpool_init(&requester->amo_mp, ops->size, 64,
+    return uct_varuna_compat_mpool_init(&requester->pools.amos, ops->size, 64,
                                         &uct_varuna_amo_mpool_ops,
                                         "varuna_amo");
 }
 
 void uct_varuna_atomics_cleanup(uct_varuna_requester_t *requester)
 {
-    ucs_mpool_cleanup(&requester->amo_mp, 1);
+    ucs_mpool_cleanup(&requester->pools.amos, 1);
 }

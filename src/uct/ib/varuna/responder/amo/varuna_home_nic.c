@@ -35,7 +35,7 @@ void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic)
         map |= UCS_BIT(iface->links[link].nic);
     }
 
-    uct_varuna_home_name_join(&nic->member, iface->links[0].nic, map, nic->ctl->kick_fd);
+    uct_varuna_home_name_join(&nic->member, iface->links[0].nic, map, nic->ctl->events.kick_fd);
     nic->joined = 1;
 }
 

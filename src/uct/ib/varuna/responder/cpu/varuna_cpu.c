@@ -259,7 +259,7 @@ static void uct_varuna_detour_port_changed(uct_varuna_cpu_t *cpu)
 {
     uint8_t link = uct_varuna_detour_home_link(cpu);
 
-    if ((link == UCT_VARUNA_LINK_NONE) || !(cpu->home.ctl->ports_down & UCS_BIT(link))) {
+    if ((link == UCT_VARUNA_LINK_NONE) || !(cpu->home.ctl->ports.down & UCS_BIT(link))) {
         cpu->down_at = 0;
     } else if (cpu->down_at == 0) {
         cpu->down_at = uct_varuna_ctl_now(cpu->home.ctl);
@@ -318,7 +318,7 @@ static void uct_varuna_detour_send(uct_varuna_cpu_t *cpu, unsigned link,
     uct_varuna_ctl_atomic_req_t *req;
     ucs_status_t status;
 
-    if ((length > sizeof(data)) || (cpu->home.ctl->ports_down & UCS_BIT(link)) ||
+    if ((length > sizeof(data)) || (cpu->home.ctl->ports.down & UCS_BIT(link)) ||
         !uct_varuna_home_nic_use_loopback(&cpu->home, link)) {
         return;
     }

@@ -69,7 +69,7 @@ static uint8_t uct_varuna_home_move_good_map(uct_varuna_responder_t *resp)
                                   ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_AVOID);
         }
 
-        if (!(resp->ctl->ports_down & UCS_BIT(link)) &&
+        if (!(resp->ctl->ports.down & UCS_BIT(link)) &&
             !uct_varuna_home_move_is_gone(resp, link) &&
             (now >= loopback->bad_until)) {
             map |= UCS_BIT(iface->links[link].nic);
@@ -88,7 +88,7 @@ static void uct_varuna_home_move_check_device(uct_varuna_responder_t *resp)
         ((uct_varuna_ctl_now(resp->ctl) - uct_varuna_home(resp)->running_at) >
          ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_CHECK))) {
         uct_varuna_detector_check(ctl->detector, uct_varuna_home(resp)->running_on,
-                                  !(ctl->ports_down &
+                                  !(ctl->ports.down &
                                     UCS_BIT(uct_varuna_home(resp)->running_on)));
     }
 }
@@ -312,7 +312,7 @@ void uct_varuna_home_move_init(uct_varuna_responder_t *resp)
 {
     uct_varuna_bus_register(&resp->ctl->bus, uct_varuna_home_move_rows,
                             ucs_static_array_size(uct_varuna_home_move_rows), resp);
-    uct_varuna_clock_add(&resp->ctl->clock, uct_varuna_ctl_now(resp->ctl),
+    uct_varuna_clock_add(&resp->ctl->time.clock, uct_varuna_ctl_now(resp->ctl),
                          ucs_time_from_sec(UCT_VARUNA_HOME_MOVE_PERIOD),
                          uct_varuna_home_move_timer, resp);
 }
