@@ -39,7 +39,7 @@ void ft_objects_get(const ft_uct_t *uct, ft_objects_t *objects)
     objects->peers   = kh_size(&ctl->peers);
     objects->ctl_eps = kh_size(&ctl->eps);
     objects->inbox   = ctl->bus.inbox_len;
-    objects->queue   = ctl->queue_len;
+    objects->queue   = ctl->queue.len;
     kh_foreach_value(&resp->targets.by_name, target, {
         ft_objects_add_target(objects, target);
     });
