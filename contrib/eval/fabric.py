@@ -224,7 +224,7 @@ def executed(text, ready):
 def in_use(net):
     """Queue pairs, and KB of their queues"""
     return [int(word) for word in
-            re.search(r'QPs (\d+), queues (\d+) KB', net.run('status')).groups()]
+            re.search(r'QPs (\d+),.* queues (\d+) KB', net.run('status')).groups()]
 
 
 def await_connected(net, pair, quiet=0.2):
