@@ -126,6 +126,12 @@ is_connecting() {
     have_faults_fired || { ask client "idle 0.02" && false; }
 }
 
+# knows_of_it: whether the client has learned that its port is down, in a progress call
+knows_of_it() {
+    grep -q 'link mlx5_0:1 is down: port event' client.log ||
+        { ask client "idle 0.02" && false; }
+}
+
 # fail_idle NUMBER: the first link fails while nothing is in flight, and the put of this number
 # is the first one on the other link. The CONNECT_REQ that follows ends the old queue pair, so
 # it is held until that put is in memory
@@ -133,6 +139,7 @@ fail_idle() {
     # FENCE_REQ has 76 bytes, and passes
     fault packet host=1 op=send size=80- count=all delay=until:cleared
     link 1:0 down
+    comes knows_of_it || fail "the client does not know of the port"
     ask client "warm $1"
     comes is_connecting || fail "no CONNECT_REQ: $(cat faults.log)"
     check "$emu" fault clear -n "$fabric"
