@@ -6,6 +6,7 @@
 #include "test_varuna_md.h"
 
 extern "C" {
+#include <uct/ib/varuna/md/varuna_mem.h>
 #include <ucs/memory/memtype_cache.h>
 }
 
