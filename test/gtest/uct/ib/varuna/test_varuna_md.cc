@@ -16,6 +16,9 @@ extern "C" {
 /* From now on, UCX takes memory for a GPU's */
 static void become_device(const void *memory, size_t length)
 {
+    ucs_memory_info_t info;
+
+    ucs_memtype_cache_lookup(memory, length, &info); /* Makes the cache */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 22)
     ucs_memtype_cache_update(memory, length, UCS_MEMORY_TYPE_CUDA,
                              UCS_SYS_DEVICE_ID_UNKNOWN, UCS_MEM_FLAG_REGISTRABLE);
@@ -571,12 +574,10 @@ UCS_TEST_F(test_varuna_md, only_host_memory_is_advertised) {
 
 UCS_TEST_F(test_varuna_md, memory_of_a_device_is_refused) {
     static char memory[4096];
-    ucs_memory_info_t info;
     uct_mem_h memh;
 
     add_many(2);
     open();
-    ucs_memtype_cache_lookup(memory, sizeof(memory), &info); /* Makes the cache */
     become_device(memory, sizeof(memory));
     EXPECT_EQ(UCS_ERR_UNSUPPORTED,
               uct_md_mem_reg(&m_md->super, memory, sizeof(memory),
@@ -655,6 +656,8 @@ UCS_TEST_F(test_varuna_md, dmabuf_is_registered_where_it_can_be) {
         m_ib.devices[i].md_flags |= UCT_VARUNA_COMPAT_REG_DMABUF;
     }
     open();
+    nic_is_dead   = false;
+    m_md->is_dead = is_dead;
     become_device(m_buffer, sizeof(m_buffer));
     params.field_mask    = UCT_MD_MEM_REG_FIELD_FLAGS;
     params.flags         = UCT_MD_MEM_ACCESS_ALL | UCT_MD_MEM_FLAG_HIDE_ERRORS;
@@ -667,7 +670,6 @@ UCS_TEST_F(test_varuna_md, dmabuf_is_registered_where_it_can_be) {
     params.dmabuf_offset = 4096;
     ASSERT_UCS_OK(uct_md_mem_reg_v2(&m_md->super, m_buffer, sizeof(m_buffer),
                                     &params, &memh));
-    EXPECT_EQ(2u, m_ib.num_mems);
     EXPECT_EQ(std::vector<int>({42, 42}), m_ib.dmabufs);
     /* The CPU executes no atomics on it, and peers know what it is */
     ASSERT_UCS_OK(pack(memh, buffer));
