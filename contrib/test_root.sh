@@ -39,7 +39,7 @@ in_root() {
 if [ ! -e "$root/usr/bin/apt-get" ]; then
     say "debootstrap $2"
     quietly "$log" debootstrap --variant=minbase "$2" "$root" \
-        "${DEBIAN_MIRROR:-http://deb.debian.org/debian}" || die "debootstrap failed"
+        ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} || die "debootstrap failed"
 fi
 say "apt-get install"
 # shellcheck disable=SC2046 # words

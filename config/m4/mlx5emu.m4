@@ -4,7 +4,7 @@
 # RCV_MLX5EMU
 # -----------
 # What the emulator needs. It knows nothing of UCX, and takes only headers of
-# libibverbs: the library that it stands in for is never linked.
+# libibverbs: the library that it replaces is never linked.
 # If something is missing, it is left out, unless it was asked for.
 #   ZYDIS_LIBS, JANSSON_CFLAGS, JANSSON_LIBS; conditional HAVE_MLX5EMU
 AC_DEFUN([RCV_MLX5EMU], [

@@ -22,7 +22,7 @@ typedef struct emu_dmabuf {
 } emu_dmabuf_t;
 
 /**
- * Map a part of a dmabuf of which the CPU can map pages: a memfd stands in for one, too.
+ * Map a part of a dmabuf of which the CPU can map pages: a memfd works as one, too.
  *
  * @return 0; -EBADF if there is no such descriptor; -EINVAL if it is no dmabuf, or shorter.
  */
