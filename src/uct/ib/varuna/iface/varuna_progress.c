@@ -28,7 +28,8 @@
 #define UCT_VARUNA_PACE_CALLS        256  /* progress calls between slow-path work, at
                                              most */
 #define UCT_VARUNA_BEAT_CALLS        64   /* ... that make the application beat */
-#define UCT_VARUNA_BUS_CALLS         16   /* ... between looks at the bus and the clock */
+#define UCT_VARUNA_BUS_CALLS         16   /* ... between looks at the bus, the clock and a
+                                             resting lane */
 #define UCT_VARUNA_UNASKED           8    /* times slow-path work is done unasked,
                                              the responder's once */
 #define UCT_VARUNA_BUS_HOT           64   /* calls that poll the bus after each message */
@@ -186,17 +187,12 @@ static UCS_F_NOINLINE unsigned uct_varuna_iface_progress_more(uct_varuna_tl_ifac
     return uct_varuna_lanes_progress(base);
 }
 
-/* Every eighth call, and while there is slow-path work */
+/* In every 16th call, and while there is slow-path work */
 static UCS_F_NOINLINE unsigned
-uct_varuna_iface_progress_eighth(uct_varuna_tl_iface_t *iface)
+uct_varuna_iface_progress_all(uct_varuna_tl_iface_t *iface)
 {
     uct_varuna_iface_t *base = &iface->super.super;
-    unsigned count           = 0;
-
-    if (__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) ||
-        (iface->pace.countdown == 0)) {
-        count = uct_varuna_iface_progress_more(iface);
-    }
+    unsigned count           = uct_varuna_iface_progress_more(iface);
 
     count += uct_varuna_lanes_poll(base);
     return count + uct_varuna_lanes_poll_standby(base);
@@ -208,10 +204,9 @@ uct_varuna_iface_progress_inline(uct_varuna_tl_iface_t *iface)
 {
     uct_varuna_iface_t *base = &iface->super.super;
 
-    UCS_STATIC_ASSERT((UCT_VARUNA_BUS_CALLS % UCT_VARUNA_STANDBY_POLLS) == 0);
     if (ucs_unlikely(__atomic_load_n(&base->has_slow, __ATOMIC_RELAXED) ||
-                     ((--iface->pace.countdown % UCT_VARUNA_STANDBY_POLLS) == 0))) {
-        return uct_varuna_iface_progress_eighth(iface);
+                     (--iface->pace.countdown == 0))) {
+        return uct_varuna_iface_progress_all(iface);
     }
 
     return uct_varuna_lanes_poll(base);

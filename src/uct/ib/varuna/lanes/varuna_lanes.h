@@ -39,7 +39,6 @@ typedef enum {
     UCT_VARUNA_AMBIGUOUS_LAST
 } uct_varuna_ambiguous_t;
 
-#define UCT_VARUNA_STANDBY_POLLS     8   /* calls between looks at resting lanes */
 #define UCT_VARUNA_MAX_LANES         (UCT_VARUNA_MAX_LINKS * UCT_VARUNA_LANE_LAST)
 
 /* One inner data interface; the argument of its handlers */
@@ -307,7 +306,7 @@ uct_varuna_lane_poll(const uct_varuna_lane_poll_t *lane)
 
 /**
  * Progress the inner interfaces that carry traffic. One carries traffic from the call in
- * which something is found on it; the caller polls one of the others in every eighth
+ * which something is found on it; the caller polls one of the others in every 16th
  * call. After uct_varuna_lanes_event_arm(), all count as such for some calls, so that
  * progress finds what has woken the caller.
  *

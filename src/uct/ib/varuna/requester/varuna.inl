@@ -62,12 +62,22 @@ static inline uct_varuna_req_t *uct_varuna_req_new(uct_varuna_ep_t *ep)
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_push(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                    uct_varuna_req_t *req, uct_varuna_req_type_t type)
+uct_varuna_req_push_known(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                          uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                          const uct_varuna_req_known_t *known)
 {
     ++uct_varuna_requester(iface)->outstanding;
     ep->hot.num_reads += uct_varuna_req_is_read(type);
-    uct_varuna_ring_push(ep, req, uct_varuna_req_size(req, type));
+    uct_varuna_ring_push(ep, req, uct_varuna_req_size(req, type, known));
+}
+
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_push(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                    uct_varuna_req_t *req, uct_varuna_req_type_t type)
+{
+    const uct_varuna_req_known_t known = uct_varuna_req_know(req);
+
+    uct_varuna_req_push_known(iface, ep, req, type, &known);
 }
 
 /* In UCX's own statistics, where they are built */
@@ -91,14 +101,24 @@ static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
     return status;
 }
 
-/* Post a new request and add it to the ring, or give it back. */
+/* Post a new request of @a length bytes, in @a iovcnt buffers if it has any, and add it to
+ * the ring, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                     uct_varuna_req_t *req, uct_varuna_req_type_t type)
+                     uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                     const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
 {
+    const uct_varuna_req_known_t known = {
+        .iface     = iface,
+        .user_comp = comp,
+        .length    = length,
+        .iovcnt    = iovcnt
+    };
+
+    req->length = length;
     if (ucs_likely(ep->hot.gate == 0) &&
-        ucs_likely(uct_varuna_req_post_rc(ep, req, type, 0) == UCS_OK)) {
-        uct_varuna_req_push(iface, ep, req, type);
+        ucs_likely(uct_varuna_req_post_rc(ep, req, type, &known, 0) == UCS_OK)) {
+        uct_varuna_req_push_known(iface, ep, req, type, &known);
         ++ep->stats.posted;
         return UCS_OK;
     }
@@ -108,9 +128,11 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                uct_varuna_req_t *req, uct_varuna_req_type_t type)
+                                uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                                const uct_completion_t *comp, uint32_t length,
+                                uint8_t iovcnt)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type);
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
 
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }
@@ -126,8 +148,7 @@ uct_varuna_req_set_remote(uct_varuna_req_t *req, uint64_t remote_addr,
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
-                       size_t iovcnt, size_t length)
+uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcnt)
 {
     size_t i;
 
@@ -139,7 +160,6 @@ uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov,
             req->iov[i].memh = UCT_MEM_HANDLE_NULL;
         }
     }
-    req->length = length;
 }
 
 /* Give the request a registered buffer and an iov over its first @length bytes;
@@ -164,7 +184,6 @@ uct_varuna_req_set_bcopy_iov(uct_varuna_req_t *req, size_t length)
     uct_varuna_bcopy_t *bcopy = req->bcopy;
 
     req->iovcnt        = 1;
-    req->length        = length;
     req->iov[0].buffer = bcopy + 1;
     req->iov[0].length = length;
     req->iov[0].memh   = bcopy->memh;

@@ -73,18 +73,17 @@ uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     }
 }
 
-/* @return Whether it is the only one up to @a last, or the last of these. Users' callbacks
- * may post, flush, and add to the ring. */
-static UCS_F_ALWAYS_INLINE int
-uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
-                          ucs_status_t status)
+/* Retire the oldest request. Users' callbacks may post, flush, and add to the ring. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
 {
     uct_varuna_req_t *req  = ep->hot.reqs.tail;
     uct_completion_t *comp = req->user_comp;
 
     --ep->hot.num_reqs;
     --uct_varuna_ep_requester(ep)->outstanding;
-    if (ucs_unlikely(uct_varuna_req_is_read((uct_varuna_req_type_t)req->type))) {
+    if (ucs_unlikely(ep->hot.num_reads > 0) &&
+        uct_varuna_req_is_read((uct_varuna_req_type_t)req->type)) {
         --ep->hot.num_reads;
         if (ucs_likely(req->device == UCT_VARUNA_DEVICE_HOST)) {
             ep->num_settled = req->log_sn;
@@ -106,13 +105,46 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, const uct_varuna_req_t *last,
     if (comp != NULL) {
         uct_invoke_completion(comp, status);
     }
+}
 
-    return req == last;
+/* Retire the oldest requests before @a last that hold nothing but a packing buffer, and have
+ * no completion of the user. Reads are counted. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_silent(uct_varuna_ep_t *ep, const uct_varuna_req_t *last)
+{
+    uct_varuna_req_t *req = ep->hot.reqs.tail;
+    unsigned count        = 0;
+
+    if (ep->hot.num_reads > 0) {
+        return;
+    }
+
+    while ((req != last) && (req->user_comp == NULL) &&
+           !(req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN & ~UCT_VARUNA_REQ_FLAG_BCOPY)) {
+        uct_varuna_req_release(req);
+        req = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(req, req->size);
+        ++count;
+    }
+
+    ep->hot.reqs.tail                         = req;
+    ep->hot.num_reqs                         -= count;
+    uct_varuna_ep_requester(ep)->outstanding -= count;
+}
+
+/* Retire all before @a last. */
+static UCS_F_NOINLINE void
+uct_varuna_ep_retire_before(uct_varuna_ep_t *ep, const uct_varuna_req_t *last)
+{
+    uct_varuna_ep_retire_silent(ep, last);
+    while (ep->hot.reqs.tail != last) {
+        uct_varuna_ep_retire_head(ep, UCS_OK);
+        uct_varuna_ep_retire_silent(ep, last);
+    }
 }
 
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    (void)uct_varuna_ep_retire_head(ep, NULL, status);
+    uct_varuna_ep_retire_head(ep, status);
 }
 
 int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
@@ -235,7 +267,10 @@ void uct_varuna_req_completion(uct_completion_t *comp)
 
     /* One lane completes in order: this covers all before it */
     ep->lane.acked_psn = req->end_psn;
-    while (!uct_varuna_ep_retire_head(ep, req, UCS_OK));
+    if (ep->hot.reqs.tail != req) {
+        uct_varuna_ep_retire_before(ep, req);
+    }
 
+    uct_varuna_ep_retire_head(ep, UCS_OK);
     uct_varuna_ep_finished_some(ep);
 }

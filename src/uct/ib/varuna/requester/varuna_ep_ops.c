@@ -18,31 +18,52 @@
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
-ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
-                                     unsigned length, uint64_t remote_addr,
-                                     uct_rkey_t rkey)
+/* A put of @a length, which the compiler may know */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_put_short_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                               const void *buffer, unsigned length,
+                               uint64_t remote_addr, uct_rkey_t rkey)
 {
-    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    UCT_CHECK_LENGTH(length, 0, iface->attr.cap.put.max_short, "put_short");
-    UCT_SKIP_ZERO_LENGTH(length);
     req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_SHORT, NULL);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    req->length = length;
-    if (ucs_likely(length == sizeof(uint64_t))) {
-        memcpy(req->data, buffer, sizeof(uint64_t));
-    } else {
-        memcpy(req->data, buffer, length);
-    }
-    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT);
+    memcpy(req->data, buffer, length);
+    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT, NULL, length,
+                                  0);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
     return status;
+}
+
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_ep_put_short_any(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                            const void *buffer, unsigned length, uint64_t remote_addr,
+                            uct_rkey_t rkey)
+{
+    return uct_varuna_ep_put_short_inline(iface, ep, buffer, length, remote_addr, rkey);
+}
+
+/* A word is what flags and counters are */
+ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                     unsigned length, uint64_t remote_addr,
+                                     uct_rkey_t rkey)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+
+    UCT_CHECK_LENGTH(length, 0, iface->attr.cap.put.max_short, "put_short");
+    if (ucs_likely(length == sizeof(uint64_t)) &&
+        ucs_likely(uct_varuna_gate_is_open(iface, ep))) {
+        return uct_varuna_ep_put_short_inline(iface, ep, buffer, sizeof(uint64_t),
+                                              remote_addr, rkey);
+    }
+
+    UCT_SKIP_ZERO_LENGTH(length);
+    return uct_varuna_ep_put_short_any(iface, ep, buffer, length, remote_addr, rkey);
 }
 
 /* A new request with a buffer for what the user packs, NULL if it is not taken now */
@@ -83,9 +104,40 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_bcopy_iov(req, length);
-    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY);
+    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY, NULL,
+                                  length, 1);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
+}
+
+static UCS_F_ALWAYS_INLINE size_t uct_varuna_ep_iov_length(const uct_iov_t *iov,
+                                                           size_t iovcnt)
+{
+    return ucs_likely(iovcnt == 1) ? uct_iov_get_length(iov) :
+           uct_iov_total_length(iov, iovcnt);
+}
+
+/* @a length: of all @a iovcnt buffers, of which the compiler may know that there is one */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_put_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                               const uct_iov_t *iov, size_t iovcnt, size_t length,
+                               uint64_t remote_addr, uct_rkey_t rkey,
+                               uct_completion_t *comp)
+{
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    uct_varuna_req_set_remote(req, remote_addr, rkey);
+    uct_varuna_req_set_iov(req, iov, iovcnt);
+    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY,
+                                             comp, length, iovcnt);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY, length);
+    return status;
 }
 
 ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
@@ -93,25 +145,16 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
                                      uct_rkey_t rkey, uct_completion_t *comp)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
-    size_t length = uct_iov_total_length(iov, iovcnt);
-    uct_varuna_req_t *req;
-    ucs_status_t status;
+    size_t length = uct_varuna_ep_iov_length(iov, iovcnt);
 
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.put.max_iov, "put_zcopy");
-    UCT_CHECK_LENGTH(length, 0,
-                     iface->attr.cap.put.max_zcopy, "put_zcopy");
+    UCT_CHECK_LENGTH(length, 0, iface->attr.cap.put.max_zcopy, "put_zcopy");
     UCT_SKIP_ZERO_LENGTH(length);
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, comp);
-    if (ucs_unlikely(req == NULL)) {
-        return uct_varuna_ep_unavailable(ep);
-    }
-
-    uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_iov(req, iov, iovcnt, length);
-    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY);
-    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY,
-                                 length);
-    return status;
+    return ucs_likely(iovcnt == 1) ?
+           uct_varuna_ep_put_zcopy_inline(iface, ep, iov, 1, length, remote_addr, rkey,
+                                          comp) :
+           uct_varuna_ep_put_zcopy_inline(iface, ep, iov, iovcnt, length, remote_addr,
+                                          rkey, comp);
 }
 
 /* Whether the mode of atomics may read it instead */
@@ -167,30 +210,26 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    req->length  = length;
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
-    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY);
+    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY,
+                                             comp, length, 0);
 
 out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
     return status;
 }
 
-ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
-                                     size_t iovcnt, uint64_t remote_addr,
-                                     uct_rkey_t rkey, uct_completion_t *comp)
+/* As uct_varuna_ep_put_zcopy_inline() */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_get_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                               const uct_iov_t *iov, size_t iovcnt, size_t length,
+                               uint64_t remote_addr, uct_rkey_t rkey,
+                               uct_completion_t *comp)
 {
-    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
-    size_t length = uct_iov_total_length(iov, iovcnt);
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.get.max_iov, "get_zcopy");
-    UCT_CHECK_LENGTH(length,
-                     iface->attr.cap.get.min_zcopy,
-                     iface->attr.cap.get.max_zcopy, "get_zcopy");
-    UCT_SKIP_ZERO_LENGTH(length);
     if (ucs_unlikely(uct_varuna_ep_get_is_amo(iface, length) && (iovcnt == 1) &&
                      (iov->length == length))) {
         status = uct_varuna_ep_get_by_amo(ep, UCT_VARUNA_REQ_GET_ZCOPY, length,
@@ -207,13 +246,31 @@ ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_iov(req, iov, iovcnt, length);
-    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY);
+    uct_varuna_req_set_iov(req, iov, iovcnt);
+    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY,
+                                             comp, length, iovcnt);
 
 out:
-    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY,
-                                 length);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY, length);
     return status;
+}
+
+ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp)
+{
+    UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    size_t length = uct_varuna_ep_iov_length(iov, iovcnt);
+
+    UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.get.max_iov, "get_zcopy");
+    UCT_CHECK_LENGTH(length, iface->attr.cap.get.min_zcopy, iface->attr.cap.get.max_zcopy,
+                     "get_zcopy");
+    UCT_SKIP_ZERO_LENGTH(length);
+    return ucs_likely(iovcnt == 1) ?
+           uct_varuna_ep_get_zcopy_inline(iface, ep, iov, 1, length, remote_addr, rkey,
+                                          comp) :
+           uct_varuna_ep_get_zcopy_inline(iface, ep, iov, iovcnt, length, remote_addr,
+                                          rkey, comp);
 }
 
 static UCS_F_ALWAYS_INLINE void
@@ -227,9 +284,10 @@ uct_varuna_req_set_am(const uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /* A sequence number is taken only by a message which was really posted. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                        uct_varuna_req_t *req, uct_varuna_req_type_t type)
+                        uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                        const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type);
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
 
     if (ucs_likely(status == UCS_OK)) {
         ++ep->hot.am_seq;
@@ -254,12 +312,12 @@ ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     }
 
     uct_varuna_req_set_am(ep, req, id);
-    req->length = length + sizeof(header);
     memcpy(req->data, &header, sizeof(header));
     if (length > 0) {
         memcpy(req->data + sizeof(header), payload, length);
     }
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT, NULL,
+                                     length + sizeof(header), 0);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
                                  length + sizeof(header));
     return status;
@@ -272,6 +330,7 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     uct_varuna_req_t *req;
     ucs_status_t status;
     ucs_iov_iter_t iter;
+    size_t length;
 
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
@@ -283,9 +342,9 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
 
     uct_varuna_req_set_am(ep, req, id);
     ucs_iov_iter_init(&iter);
-    req->length = uct_iov_to_buffer(iov, iovcnt, &iter, req->data,
-                                    sizeof(req->data));
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT);
+    length = uct_iov_to_buffer(iov, iovcnt, &iter, req->data, sizeof(req->data));
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT, NULL,
+                                     length, 0);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
                                  uct_iov_total_length(iov, iovcnt));
     return status;
@@ -330,12 +389,38 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     }
 
     length      = pack_cb(buffer, arg);
-    req->length = length;
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_BCOPY);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_BCOPY, NULL,
+                                     length, 0);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
+}
+
+/* As uct_varuna_ep_put_zcopy_inline() */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_ep_am_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, uint8_t id,
+                              const void *header, unsigned header_length,
+                              const uct_iov_t *iov, size_t iovcnt, size_t length,
+                              unsigned flags, uct_completion_t *comp)
+{
+    uct_varuna_req_t *req;
+    ucs_status_t status;
+
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, comp);
+    if (ucs_unlikely(req == NULL)) {
+        return uct_varuna_ep_unavailable(ep);
+    }
+
+    req->opcode = flags;
+    uct_varuna_req_set_am(ep, req, id);
+    uct_varuna_req_set_iov(req, iov, iovcnt);
+    uct_varuna_req_set_am_header(req, header, header_length);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY, comp,
+                                     length, iovcnt);
+    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
+                                 header_length + length);
+    return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }
 
 ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
@@ -344,9 +429,7 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
                                     unsigned flags, uct_completion_t *comp)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
-    size_t length = uct_iov_total_length(iov, iovcnt);
-    uct_varuna_req_t *req;
-    ucs_status_t status;
+    size_t length = uct_varuna_ep_iov_length(iov, iovcnt);
 
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_IOV_SIZE(iovcnt, iface->attr.cap.am.max_iov, "am_zcopy");
@@ -354,19 +437,11 @@ ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
                      "am_zcopy header");
     UCT_CHECK_LENGTH(header_length + length, 0,
                      iface->attr.cap.am.max_zcopy, "am_zcopy");
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, comp);
-    if (ucs_unlikely(req == NULL)) {
-        return uct_varuna_ep_unavailable(ep);
-    }
-
-    req->opcode = flags;
-    uct_varuna_req_set_am(ep, req, id);
-    uct_varuna_req_set_iov(req, iov, iovcnt, length);
-    uct_varuna_req_set_am_header(req, header, header_length);
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY);
-    UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
-                                 header_length + length);
-    return (status == UCS_OK) ? UCS_INPROGRESS : status;
+    return ucs_likely(iovcnt == 1) ?
+           uct_varuna_ep_am_zcopy_inline(iface, ep, id, header, header_length, iov, 1,
+                                         length, flags, comp) :
+           uct_varuna_ep_am_zcopy_inline(iface, ep, id, header, header_length, iov, iovcnt,
+                                         length, flags, comp);
 }
 
 /* How many atomics a flush has to wait for. Rule 9 of docs/ATOMICS.md: those that are

@@ -116,6 +116,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     uct_varuna_ep_t *ep               = req->ep;
     const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
     uct_completion_t *comp            = NULL;
+    uct_varuna_req_known_t known;
     uct_varuna_mlx5_bell_t bell;
     ucs_status_t status;
     int is_logged, fused;
@@ -130,8 +131,9 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
             return status;
         }
     } else if (ep->lane.kind == UCT_VARUNA_LANE_RC) {
+        known  = uct_varuna_req_know(req);
         status = uct_varuna_req_post_rc(ep, req, (uct_varuna_req_type_t)req->type,
-                                        signal);
+                                        &known, signal);
         if (ucs_likely(status == UCS_OK)) {
             return status;
         }

@@ -43,7 +43,7 @@ static UCS_F_ALWAYS_INLINE uint32_t
 uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_t type,
                                uint32_t mtu)
 {
-    size_t length = req->length;
+    uint32_t length = req->length;
 
     if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) {
         length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
@@ -51,8 +51,8 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
         length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
     }
 
-    return ucs_likely((length <= mtu) || (mtu == 0)) ? 1 :
-           uct_varuna_req_num_psns(req, mtu);
+    return ucs_likely(length <= mtu) ? 1 :
+           ((mtu == 0) ? 1 : uct_varuna_req_num_psns(req, mtu));
 }
 
 /* IBV_MTU_256 */
@@ -100,37 +100,33 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     uct_varuna_req_note_write(ep, req, type);
 }
 
-/* The completion to post a request with, NULL if it is posted silently. Of requests
- * without a user's completion, one in TX_CQ_MODERATION has one for all of them. */
-static UCS_F_ALWAYS_INLINE uct_completion_t *
-uct_varuna_req_lane_comp(const uct_varuna_ep_t *ep, uct_varuna_req_t *req, int signal)
+/* Whether a request is posted without a completion. Of requests without a user's
+ * completion, one in TX_CQ_MODERATION has one for all of them. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_req_is_silent(const uct_varuna_ep_t *ep, const uct_varuna_req_known_t *known,
+                         int signal)
 {
-    if (!signal && (req->user_comp == NULL) &&
-        ((ep->hot.silent + 1u) < uct_varuna_ep_iface(ep)->config.tx_cq_moderation)) {
-        return NULL;
-    }
-
-    uct_varuna_req_init_comp(req);
-    return &req->comp;
+    return !signal && (known->user_comp == NULL) &&
+           ((ep->hot.silent + 1u) < known->iface->config.tx_cq_moderation);
 }
 
 /* The put itself. @a log: the entry that follows it, or NULL */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                        uct_varuna_req_type_t type, const uct_varuna_mlx5_log_t *log,
-                        uct_completion_t *comp)
+                        uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                        const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
 {
+    uct_rkey_t rkey = req->keys[ep->hot.far_nic];
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
 
     if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_DATA) {
-        return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, req->length,
-                                         req->remote_addr, uct_varuna_req_rkey(req),
-                                         log, comp);
+        return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, known->length,
+                                         req->remote_addr, rkey, log, comp);
     }
 
-    uct_varuna_req_fill_iov(req, iov);
-    return uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, req->iovcnt, req->remote_addr,
-                                     uct_varuna_req_rkey(req), log, comp);
+    uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+    return uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
+                                     req->remote_addr, rkey, log, comp);
 }
 
 /* The log entry that a request is about to have */
@@ -160,13 +156,14 @@ uct_varuna_req_posted_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /* Post a put and its log entry with one doorbell */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                         uct_varuna_req_type_t type, uct_completion_t *comp)
+                         uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                         uct_completion_t *comp)
 {
     uct_varuna_mlx5_log_t log;
     ucs_status_t status;
 
     uct_varuna_req_fill_log(ep, req, &log);
-    status = uct_varuna_req_post_put(ep, req, type, &log, comp);
+    status = uct_varuna_req_post_put(ep, req, type, known, &log, comp);
     if (ucs_likely(status == UCS_OK)) {
         uct_varuna_req_posted_pair(ep, req, type, comp);
     }
@@ -218,21 +215,16 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /* Post a put, with its log entry if this lane needs any. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                          uct_varuna_req_type_t type, int signal)
+                          uct_varuna_req_type_t type,
+                          const uct_varuna_req_known_t *known, uct_completion_t *comp)
 {
-    uct_completion_t *comp;
     ucs_status_t status;
 
-    if (uct_varuna_req_infos[type].place != UCT_VARUNA_REQ_IN_DATA) {
-        signal |= (req->length > UCT_VARUNA_MAX_SILENT);
-    }
-
-    comp = uct_varuna_req_lane_comp(ep, req, signal);
     if (ep->hot.logged) {
-        return uct_varuna_req_post_pair(ep, req, type, comp);
+        return uct_varuna_req_post_pair(ep, req, type, known, comp);
     }
 
-    status = uct_varuna_req_post_put(ep, req, type, NULL, comp);
+    status = uct_varuna_req_post_put(ep, req, type, known, NULL, comp);
     if (ucs_likely(status == UCS_OK)) {
         uct_varuna_req_posted(ep, req, type, comp);
     }
@@ -243,41 +235,41 @@ uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /* Post a read or a message, which has no log entry */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                           uct_varuna_req_type_t type, int signal)
+                           uct_varuna_req_type_t type,
+                           const uct_varuna_req_known_t *known, uct_completion_t *comp)
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
-    uct_completion_t *comp;
     ucs_status_t status = UCS_ERR_UNSUPPORTED;
 
-    comp = uct_varuna_req_lane_comp(ep, req, signal || uct_varuna_req_is_read(type));
     switch (uct_varuna_req_infos[type].place) {
     case UCT_VARUNA_REQ_IN_DATA:
         status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
-                                          req->am.hdr.u64, req->data, req->length,
+                                          req->am.hdr.u64, req->data, known->length,
                                           comp);
         break;
     case UCT_VARUNA_REQ_IN_BCOPY:
         uct_varuna_req_fill_bcopy(req, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           &req->am.hdr, sizeof(req->am.hdr), iov, 1,
-                                          comp);
+                                          known->length, comp);
         break;
     case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
-        uct_varuna_req_fill_iov(req, iov);
+        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
-                                          uct_varuna_req_am_header(req),
-                                          req->header_length, iov, req->iovcnt, comp);
+                                          &req->iov[known->iovcnt],
+                                          req->header_length, iov, known->iovcnt,
+                                          known->length, comp);
         break;
     case UCT_VARUNA_REQ_NOWHERE:
-        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, req->length,
-                                           req->remote_addr, uct_varuna_req_rkey(req),
-                                           comp);
+        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, known->length,
+                                           req->remote_addr,
+                                           req->keys[ep->hot.far_nic], comp);
         break;
     case UCT_VARUNA_REQ_IN_IOV:
-        uct_varuna_req_fill_iov(req, iov);
-        status = uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, req->iovcnt, req->length,
-                                           req->remote_addr, uct_varuna_req_rkey(req),
-                                           comp);
+        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        status = uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
+                                           req->remote_addr,
+                                           req->keys[ep->hot.far_nic], comp);
         break;
     case UCT_VARUNA_REQ_OPERANDS:
         break;
@@ -290,24 +282,46 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     return status;
 }
 
+/* As uct_varuna_req_post_rc(), with this completion, or NULL. The compiler makes a copy for
+ * each, which need not look. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_with(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                         uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                         uct_completion_t *comp)
+{
+    return (uct_varuna_req_infos[type].rc == UCT_VARUNA_REQ_AS_WRITE) ?
+           uct_varuna_req_post_write(ep, req, type, known, comp) :
+           uct_varuna_req_post_single(ep, req, type, known, comp);
+}
+
 /* Post a request that has no fence before it on RC. @return UCS_ERR_UNSUPPORTED if UCX
  * must post it. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                       uct_varuna_req_type_t type, int signal)
+                       uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                       int signal)
 {
     switch (uct_varuna_req_infos[type].rc) {
     case UCT_VARUNA_REQ_AS_WRITE:
-        return uct_varuna_req_post_write(ep, req, type, signal);
+        if (uct_varuna_req_infos[type].place != UCT_VARUNA_REQ_IN_DATA) {
+            signal |= (known->length > UCT_VARUNA_MAX_SILENT);
+        }
+        break;
+    case UCT_VARUNA_REQ_AS_SINGLE:
+        signal |= uct_varuna_req_is_read(type);
+        break;
     case UCT_VARUNA_REQ_AS_ATOMIC:
         return uct_varuna_req_post_cas(ep, req, type);
-    case UCT_VARUNA_REQ_AS_SINGLE:
-        return uct_varuna_req_post_single(ep, req, type, signal);
     case UCT_VARUNA_REQ_BY_UCX:
-        break;
+        return UCS_ERR_UNSUPPORTED;
     }
 
-    return UCS_ERR_UNSUPPORTED;
+    if (uct_varuna_req_is_silent(ep, known, signal)) {
+        return uct_varuna_req_post_with(ep, req, type, known, NULL);
+    }
+
+    uct_varuna_req_init_comp(req);
+    return uct_varuna_req_post_with(ep, req, type, known, &req->comp);
 }
 
 #endif

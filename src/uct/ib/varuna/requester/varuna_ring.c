@@ -95,7 +95,7 @@ ucs_status_t uct_varuna_req_post_put_zcopy(uct_varuna_req_t *req, uct_completion
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
 
-    uct_varuna_req_fill_iov(req, iov);
+    uct_varuna_req_fill_iov(req->ep, req, req->iovcnt, iov);
     return uct_ep_put_zcopy(req->ep->lane.ep, iov, req->iovcnt,
                             req->remote_addr, uct_varuna_req_rkey(req), comp);
 }
@@ -124,7 +124,7 @@ ucs_status_t uct_varuna_req_post_get_zcopy(uct_varuna_req_t *req, uct_completion
 {
     uct_iov_t iov[UCT_VARUNA_MAX_IOV];
 
-    uct_varuna_req_fill_iov(req, iov);
+    uct_varuna_req_fill_iov(req->ep, req, req->iovcnt, iov);
     return uct_ep_get_zcopy(req->ep->lane.ep, iov, req->iovcnt,
                             req->remote_addr, uct_varuna_req_rkey(req), comp);
 }
@@ -150,7 +150,7 @@ ucs_status_t uct_varuna_req_post_am_zcopy(uct_varuna_req_t *req, uct_completion_
 
     /* The data buffer contains our header and then the user's: both are inline in
      * the WQE */
-    uct_varuna_req_fill_iov(req, iov);
+    uct_varuna_req_fill_iov(req->ep, req, req->iovcnt, iov);
     return uct_ep_am_zcopy(req->ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                            uct_varuna_req_am_header(req), req->header_length, iov,
                            req->iovcnt, req->opcode, comp);

@@ -253,19 +253,42 @@ static inline int uct_varuna_req_fetches(const uct_varuna_req_t *req)
     return (info->kind == UCT_VARUNA_OP_ATOMIC) && info->has_answer;
 }
 
+/* What a request contains, for those that know it without a look: the compiler may know that
+ * a new one has 8 bytes, one buffer, or no completion */
+typedef struct uct_varuna_req_known {
+    const uct_varuna_iface_t   *iface;
+    const uct_completion_t     *user_comp;
+    uint32_t                   length;
+    uint8_t                    iovcnt;
+} uct_varuna_req_known_t;
+
+/* @return What can be seen */
+static inline uct_varuna_req_known_t uct_varuna_req_know(const uct_varuna_req_t *req)
+{
+    const uct_varuna_req_known_t known = {
+        .iface     = uct_varuna_ep_iface(req->ep),
+        .user_comp = req->user_comp,
+        .length    = req->length,
+        .iovcnt    = req->iovcnt
+    };
+
+    return known;
+}
+
 /* What a request takes in the ring */
 static UCS_F_ALWAYS_INLINE size_t
-uct_varuna_req_size(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
+uct_varuna_req_size(const uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                    const uct_varuna_req_known_t *known)
 {
     switch (uct_varuna_req_infos[type].place) {
     case UCT_VARUNA_REQ_IN_DATA:
-        return ucs_offsetof(uct_varuna_req_t, data) + req->length;
+        return ucs_offsetof(uct_varuna_req_t, data) + known->length;
     case UCT_VARUNA_REQ_IN_IOV:
         return ucs_offsetof(uct_varuna_req_t, iov) +
-               (req->iovcnt * sizeof(req->iov[0]));
+               (known->iovcnt * sizeof(req->iov[0]));
     case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
         return ucs_offsetof(uct_varuna_req_t, iov) +
-               (req->iovcnt * sizeof(req->iov[0])) + req->header_length;
+               (known->iovcnt * sizeof(req->iov[0])) + req->header_length;
     case UCT_VARUNA_REQ_IN_BCOPY:
     case UCT_VARUNA_REQ_NOWHERE:
         return ucs_offsetof(uct_varuna_req_t, data);
@@ -289,12 +312,13 @@ uct_varuna_req_rkey(const uct_varuna_req_t *req)
 }
 
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_fill_iov(const uct_varuna_req_t *req, uct_iov_t *iov)
+uct_varuna_req_fill_iov(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        unsigned iovcnt, uct_iov_t *iov)
 {
-    unsigned nic = req->ep->hot.nic;
+    unsigned nic = ep->hot.nic;
     unsigned i;
 
-    for (i = 0; i < req->iovcnt; ++i) {
+    for (i = 0; i < iovcnt; ++i) {
         iov[i]      = req->iov[i];
         iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
     }

@@ -82,7 +82,7 @@ uct_varuna_mlx5_cas_set(const uct_varuna_mlx5_cas_post_t *post,
     uct_ib_mlx5_set_data_seg((struct mlx5_wqe_data_seg*)(word + 1),
                              (uint64_t*)(post->desc + 1) + index, cas->width,
                              post->desc->lkey);
-    uct_varuna_mlx5_set_ctrl(ctrl, post->super.wq, post->pi, opcode, opmod, fm_ce_se,
+    uct_varuna_mlx5_set_ctrl(&post->super, ctrl, post->pi, opcode, opmod, fm_ce_se,
                              MLX5_SEND_WQE_BB);
 }
 
@@ -115,7 +115,7 @@ uct_varuna_mlx5_cas_bell(uct_varuna_mlx5_cas_post_t *post,
 
     ucs_memory_cpu_store_fence();
     *wq->dbrec = htonl((uint16_t)(post->pi + 1));
-    uct_varuna_mlx5_reg_ring(wq->reg, ctrl);
+    uct_varuna_mlx5_reg_ring(post->super.reg, ctrl);
     uct_varuna_mlx5_posted(&post->super, ctrl, post->pi, 1, num_wqes, is_signaled);
 }
 
@@ -160,11 +160,13 @@ uct_varuna_mlx5_write_cas(uct_ep_h tl_ep, const void *buffer, unsigned length,
     size            = UCS_PTR_BYTE_DIFF(post.super.data, inl + 1) + length;
     num_bb          = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
     ucs_assertv(num_bb < UCT_IB_MLX5_MAX_BB, "length=%u", length);
-    uct_varuna_mlx5_set_ctrl(post.super.data, wq, post.pi, MLX5_OPCODE_RDMA_WRITE, 0, 0,
-                             size);
+    uct_varuna_mlx5_set_ctrl(&post.super, post.super.data, post.pi,
+                             MLX5_OPCODE_RDMA_WRITE, 0, 0, size);
 
     post.pi        += num_bb;
-    uct_varuna_mlx5_cas_ring(&post, uct_varuna_mlx5_next_wqe(wq, post.super.data, num_bb),
+    uct_varuna_mlx5_cas_ring(&post,
+                             uct_varuna_mlx5_next_wqe(&post.super, post.super.data,
+                                                      num_bb),
                              cas, 2, result, comp);
     return UCS_OK;
 }
@@ -185,7 +187,7 @@ uct_varuna_mlx5_cas_cas(uct_ep_h tl_ep, const uct_varuna_mlx5_cas_t *first,
     uct_varuna_mlx5_cas_set(&post, post.super.data, first, 1, 0);
     ++post.pi;
     uct_varuna_mlx5_cas_ring(&post,
-                             uct_varuna_mlx5_next_wqe(post.super.wq, post.super.data, 1),
+                             uct_varuna_mlx5_next_wqe(&post.super, post.super.data, 1),
                              second, 2, result, comp);
     return UCS_OK;
 }
@@ -219,7 +221,7 @@ uct_varuna_mlx5_cas_log(uct_ep_h tl_ep, const uct_varuna_mlx5_cas_t *cas,
 
     uct_varuna_mlx5_cas_set(&post, post.super.data, cas, 0, MLX5_WQE_CTRL_CQ_UPDATE);
     pi                    = post.pi++;
-    ctrl                  = uct_varuna_mlx5_next_wqe(post.super.wq, post.super.data, 1);
+    ctrl                  = uct_varuna_mlx5_next_wqe(&post.super, post.super.data, 1);
     txqp                  = &post.super.ep->super.txqp;
     is_signaled           = post.super.iface->super.config.tx_moderation <= 1;
     txqp->unsignaled      = 0;

@@ -94,4 +94,13 @@ static inline void uct_varuna_mlx5_reg_ring(uct_ib_mlx5_mmio_reg_t *reg,
     ucs_memory_bus_store_fence();
 }
 
+/* The same for a register in mode DB, which no other thread uses */
+static inline void uct_varuna_mlx5_reg_ring_alone(uct_ib_mlx5_mmio_reg_t *reg,
+                                           const void *ctrl)
+{
+    ucs_memory_bus_store_fence();
+    *(volatile uint64_t*)reg->addr.ptr = *(volatile const uint64_t*)ctrl;
+    ucs_memory_bus_store_fence();
+}
+
 #endif

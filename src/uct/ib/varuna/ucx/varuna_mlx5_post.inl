@@ -57,6 +57,9 @@ typedef struct uct_varuna_mlx5_post {
     uct_rc_mlx5_iface_common_t *iface;
     uct_ib_mlx5_txwq_t         *wq;
     struct mlx5_wqe_ctrl_seg   *data;  /* Where the first one begins */
+    uct_ib_mlx5_mmio_reg_t     *reg;   /* Of wq, these too: what is stored in between might */
+    void                       *qend;  /* change them, as far as the compiler knows */
+    uint32_t                   qp_num;
 } uct_varuna_mlx5_post_t;
 
 /* What UCX keeps free on a queue for a request that waits and needs more than others */
@@ -80,10 +83,13 @@ uct_varuna_mlx5_post_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
     uct_rc_mlx5_iface_common_t *iface = ucs_derived_of(tl_ep->iface,
                                                        uct_rc_mlx5_iface_common_t);
 
-    post->ep    = ep;
-    post->iface = iface;
-    post->wq    = &ep->tx.wq;
-    post->data  = ep->tx.wq.curr;
+    post->ep     = ep;
+    post->iface  = iface;
+    post->wq     = &ep->tx.wq;
+    post->data   = ep->tx.wq.curr;
+    post->reg    = ep->tx.wq.reg;
+    post->qend   = ep->tx.wq.qend;
+    post->qp_num = ep->tx.wq.super.qp_num;
     return (ep->super.txqp.available > UCT_IB_MLX5_MAX_BB) &&
            (iface->super.tx.cq_available >
             (signed)iface->super.config.tx_moderation + UCT_IB_MLX5_MAX_BB) &&
@@ -104,19 +110,20 @@ uct_varuna_mlx5_set_remote(struct mlx5_wqe_ctrl_seg *ctrl, uint64_t remote_addr,
     return raddr + 1;
 }
 
-/* Make the control segment of a request */
+/* Make the control segment of a request, by two stores: UCX's function needs five */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_mlx5_set_ctrl(struct mlx5_wqe_ctrl_seg *ctrl, const uct_ib_mlx5_txwq_t *wq,
-                         uint16_t pi, uint8_t opcode, uint8_t opmod, uint8_t fm_ce_se,
-                         unsigned size)
+uct_varuna_mlx5_set_ctrl(const uct_varuna_mlx5_post_t *post,
+                         struct mlx5_wqe_ctrl_seg *ctrl, uint16_t pi, uint8_t opcode,
+                         uint8_t opmod, uint8_t fm_ce_se, unsigned size)
 {
-#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
-    /* 0: the stream of a DCI, which RC has not */
-    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, opcode, opmod, wq->super.qp_num, fm_ce_se, 0,
-                             size);
-#else
-    uct_ib_mlx5_set_ctrl_seg(ctrl, pi, opcode, opmod, wq->super.qp_num, fm_ce_se, size);
-#endif
+    unsigned num_ds = ucs_div_round_up(size, UCT_IB_MLX5_WQE_SEG_SIZE);
+    uint64_t words[2];
+
+    UCS_STATIC_ASSERT(sizeof(words) == sizeof(*ctrl));
+    words[0] = htobe64(((uint64_t)opmod << 56) | ((uint64_t)pi << 40) |
+                       ((uint64_t)opcode << 32) | (post->qp_num << 8) | num_ds);
+    words[1] = htobe64((uint64_t)fm_ce_se << 32); /* No stream of a DCI, no immediate */
+    memcpy(ctrl, words, sizeof(*ctrl));
 }
 
 /* Copy what follows the headers of a request. They and 8 bytes are in its first BB, which
@@ -134,13 +141,13 @@ uct_varuna_mlx5_inline_copy(void *dst, const void *src, unsigned length,
 
 /* @return The request that begins @a num_bb after the one at @a ctrl. */
 static UCS_F_ALWAYS_INLINE struct mlx5_wqe_ctrl_seg *
-uct_varuna_mlx5_next_wqe(const uct_ib_mlx5_txwq_t *wq, struct mlx5_wqe_ctrl_seg *ctrl,
-                         unsigned num_bb)
+uct_varuna_mlx5_next_wqe(const uct_varuna_mlx5_post_t *post,
+                         struct mlx5_wqe_ctrl_seg *ctrl, unsigned num_bb)
 {
     void *next = UCS_PTR_BYTE_OFFSET(ctrl, num_bb * MLX5_SEND_WQE_BB);
 
-    return ucs_likely(next < wq->qend) ? next :
-           UCS_PTR_BYTE_OFFSET(next, -UCS_PTR_BYTE_DIFF(wq->qstart, wq->qend));
+    return ucs_likely(next < post->qend) ? next :
+           UCS_PTR_BYTE_OFFSET(next, -UCS_PTR_BYTE_DIFF(post->wq->qstart, post->qend));
 }
 
 /* What UCX keeps of a queue, after requests were posted of which the last one is at @a pi,
@@ -154,11 +161,11 @@ uct_varuna_mlx5_posted(uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl_seg *c
     uct_rc_txqp_t *txqp    = &post->ep->super.txqp;
     uint16_t res_count     = pi - wq->prev_sw_pi;
 
-    wq->reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
-    wq->prev_sw_pi      = pi;
-    wq->sw_pi           = pi + num_bb;
-    wq->curr            = uct_varuna_mlx5_next_wqe(wq, ctrl, num_bb);
-    txqp->available    -= res_count;
+    post->reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
+    wq->prev_sw_pi        = pi;
+    wq->sw_pi             = pi + num_bb;
+    wq->curr              = uct_varuna_mlx5_next_wqe(post, ctrl, num_bb);
+    txqp->available      -= res_count;
 
     post->iface->super.tx.cq_available -= res_count;
     if (is_signaled) {
@@ -182,6 +189,15 @@ uct_varuna_mlx5_add_comp(uct_varuna_mlx5_post_t *post, uct_completion_t *comp,
     uct_rc_txqp_add_send_op_sn(&post->ep->super.txqp, op, pi);
 }
 
+/* Whether UCX signals the next request because so many were not. UCX posts it then: we
+ * signal before that, unless the user wants to share completions more than UCX does. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_wants_signal(const uct_varuna_mlx5_post_t *post, unsigned num_wqes)
+{
+    return (post->ep->super.txqp.unsignaled + num_wqes) >
+           post->iface->super.config.tx_moderation;
+}
+
 /* Post one request, as UCX does; @a fm_ce_se says whether it is signaled. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
@@ -191,20 +207,17 @@ uct_varuna_mlx5_post_one(uct_varuna_mlx5_post_t *post, uint8_t opcode,
     uint16_t num_bb        = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
     uint16_t pi            = wq->sw_pi;
 
-    if (post->ep->super.txqp.unsignaled >= post->iface->super.config.tx_moderation) {
-        fm_ce_se |= MLX5_WQE_CTRL_CQ_UPDATE;
-    }
-
-    uct_varuna_mlx5_set_ctrl(post->data, wq, pi, opcode, 0, fm_ce_se, size);
+    uct_varuna_mlx5_set_ctrl(post, post->data, pi, opcode, 0, fm_ce_se, size);
     ucs_memory_cpu_store_fence();
     *wq->dbrec = htonl((uint16_t)(pi + num_bb));
-    if ((wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) ||
-        uct_varuna_mlx5_reg_is_locked(wq->reg)) {
-        uct_varuna_mlx5_reg_ring(wq->reg, post->data);
+    if (post->reg->mode == UCT_IB_MLX5_MMIO_MODE_DB) {
+        uct_varuna_mlx5_reg_ring_alone(post->reg, post->data);
+    } else if (uct_varuna_mlx5_reg_is_locked(post->reg)) {
+        uct_varuna_mlx5_reg_ring(post->reg, post->data);
     } else {
         ucs_memory_bus_store_fence();
-        uct_ib_mlx5_bf_copy(wq->reg->addr.ptr, post->data, num_bb, wq);
-        if (wq->reg->mode == UCT_IB_MLX5_MMIO_MODE_BF_POST) {
+        uct_ib_mlx5_bf_copy(post->reg->addr.ptr, post->data, num_bb, wq);
+        if (post->reg->mode == UCT_IB_MLX5_MMIO_MODE_BF_POST) {
             ucs_memory_bus_cacheline_wc_flush();
         } else {
             ucs_memory_cpu_wc_fence();
@@ -225,7 +238,7 @@ uct_varuna_mlx5_set_log(const uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl
     inl             = uct_varuna_mlx5_set_remote(ctrl, log->remote_addr, log->rkey);
     inl->byte_count = htonl(sizeof(log->entry) | MLX5_INLINE_SEG);
     memcpy(inl + 1, &log->entry, sizeof(log->entry));
-    uct_varuna_mlx5_set_ctrl(ctrl, post->wq, pi, MLX5_OPCODE_RDMA_WRITE, 0,
+    uct_varuna_mlx5_set_ctrl(post, ctrl, pi, MLX5_OPCODE_RDMA_WRITE, 0,
                              is_signaled ? MLX5_WQE_CTRL_CQ_UPDATE : 0,
                              UCT_VARUNA_MLX5_LOG_WQE_SIZE);
 }
@@ -236,25 +249,21 @@ static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
 {
-    uct_ib_mlx5_txwq_t *wq  = post->wq;
-    uct_rc_txqp_t *txqp     = &post->ep->super.txqp;
-    uct_rc_iface_t *iface   = &post->iface->super;
-    uint16_t num_bb         = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
-    uint16_t pi             = wq->sw_pi + num_bb;
-    int is_signaled         = (comp != NULL) ||
-                              ((txqp->unsignaled + 1) >= iface->config.tx_moderation);
+    uct_ib_mlx5_txwq_t *wq = post->wq;
+    uint16_t num_bb        = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
+    uint16_t pi            = wq->sw_pi + num_bb;
     struct mlx5_wqe_ctrl_seg *ctrl;
 
-    uct_varuna_mlx5_set_ctrl(post->data, wq, wq->sw_pi, MLX5_OPCODE_RDMA_WRITE, 0, 0,
+    uct_varuna_mlx5_set_ctrl(post, post->data, wq->sw_pi, MLX5_OPCODE_RDMA_WRITE, 0, 0,
                              size);
 
-    ctrl = uct_varuna_mlx5_next_wqe(wq, post->data, num_bb);
-    uct_varuna_mlx5_set_log(post, ctrl, pi, log, is_signaled);
+    ctrl = uct_varuna_mlx5_next_wqe(post, post->data, num_bb);
+    uct_varuna_mlx5_set_log(post, ctrl, pi, log, comp != NULL);
 
     ucs_memory_cpu_store_fence();
     *wq->dbrec = htonl((uint16_t)(pi + 1));
-    uct_varuna_mlx5_reg_ring(wq->reg, ctrl);
-    uct_varuna_mlx5_posted(post, ctrl, pi, 1, 2, is_signaled);
+    uct_varuna_mlx5_reg_ring(post->reg, ctrl);
+    uct_varuna_mlx5_posted(post, ctrl, pi, 1, 2, comp != NULL);
     if (comp != NULL) {
         uct_varuna_mlx5_add_comp(post, comp, pi);
     }
@@ -279,6 +288,30 @@ uct_varuna_mlx5_put_post(uct_varuna_mlx5_post_t *post, size_t size,
     }
 }
 
+/* As uct_varuna_mlx5_post_init(), for requests that may have no completion. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_silent_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep,
+                            unsigned num_wqes, const uct_completion_t *comp)
+{
+    return uct_varuna_mlx5_post_init(post, tl_ep) &&
+           ((comp != NULL) || !uct_varuna_mlx5_wants_signal(post, num_wqes));
+}
+
+/* The segments of @a length bytes in @a iovcnt buffers. @return What they take. The caller
+ * may know at compile time that there is one. */
+static UCS_F_ALWAYS_INLINE size_t
+uct_varuna_mlx5_set_iov(const uct_varuna_mlx5_post_t *post, void *dptr,
+                        const uct_iov_t *iov, size_t iovcnt, size_t length)
+{
+    if ((iovcnt != 1) || ucs_unlikely(length == 0)) {
+        return uct_ib_mlx5_set_data_seg_iov(post->wq, dptr, iov, iovcnt);
+    }
+
+    dptr = uct_ib_mlx5_txwq_wrap_any(post->wq, dptr);
+    uct_ib_mlx5_set_data_seg(dptr, iov->buffer, length, uct_ib_memh_get_lkey(iov->memh));
+    return sizeof(struct mlx5_wqe_data_seg);
+}
+
 /**
  * Post a put and its log entry, as two work requests with one doorbell.
  *
@@ -293,7 +326,8 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
     struct mlx5_wqe_inl_data_seg *inl;
     uct_varuna_mlx5_post_t post;
 
-    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
+    if (ucs_unlikely(!uct_varuna_mlx5_silent_init(&post, tl_ep, (log == NULL) ? 1 : 2,
+                                                  comp) ||
                      (length > UCT_IB_MLX5_PUT_MAX_SHORT(0)))) {
         return UCS_ERR_UNSUPPORTED;
     }
@@ -308,24 +342,26 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
     return UCS_OK;
 }
 
-/** The same from registered memory; the handles in @a iov are the inner ones. */
+/** The same from registered memory; the handles in @a iov are the inner ones, and
+ *  @a length is its sum. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
-                          uint64_t remote_addr, uct_rkey_t rkey,
+                          size_t length, uint64_t remote_addr, uct_rkey_t rkey,
                           const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
 {
     uct_varuna_mlx5_post_t post;
     void *dptr;
     size_t size;
 
-    if (ucs_unlikely(!uct_varuna_mlx5_post_init(&post, tl_ep) ||
+    if (ucs_unlikely(!uct_varuna_mlx5_silent_init(&post, tl_ep, (log == NULL) ? 1 : 2,
+                                                  comp) ||
                      (iovcnt > UCT_RC_MLX5_RMA_MAX_IOV(0)))) {
         return UCS_ERR_UNSUPPORTED;
     }
 
     dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
     size = UCS_PTR_BYTE_DIFF(post.data, dptr) +
-           uct_ib_mlx5_set_data_seg_iov(post.wq, dptr, iov, iovcnt);
+           uct_varuna_mlx5_set_iov(&post, dptr, iov, iovcnt, length);
     uct_varuna_mlx5_put_post(&post, size, log, comp);
     return UCS_OK;
 }
@@ -333,11 +369,12 @@ uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
 /* As uct_varuna_mlx5_post_init(); and flow control has a window, and neither asks for nor
  * announces anything. */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_mlx5_message_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
+uct_varuna_mlx5_message_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep,
+                             const uct_completion_t *comp)
 {
     int16_t window;
 
-    if (!uct_varuna_mlx5_post_init(post, tl_ep)) {
+    if (!uct_varuna_mlx5_silent_init(post, tl_ep, 1, comp)) {
         return 0;
     }
 
@@ -370,7 +407,7 @@ uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_rc_mlx5_am_short_hdr_t *am;
     uct_varuna_mlx5_post_t post;
 
-    if (ucs_unlikely(!uct_varuna_mlx5_message_init(&post, tl_ep) ||
+    if (ucs_unlikely(!uct_varuna_mlx5_message_init(&post, tl_ep, comp) ||
                      (sizeof(*am) + length > UCT_IB_MLX5_AM_MAX_SHORT(0)))) {
         return UCS_ERR_UNSUPPORTED;
     }
@@ -386,18 +423,18 @@ uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     return UCS_OK;
 }
 
-/** The same as uct_ep_am_zcopy(). */
+/** The same as uct_ep_am_zcopy(); @a length is the sum of @a iov. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                          unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
-                         uct_completion_t *comp)
+                         size_t length, uct_completion_t *comp)
 {
     struct mlx5_wqe_inl_data_seg *inl;
     uct_varuna_mlx5_post_t post;
     uct_rc_mlx5_hdr_t *am;
     size_t size;
 
-    if (ucs_unlikely(!uct_varuna_mlx5_message_init(&post, tl_ep) ||
+    if (ucs_unlikely(!uct_varuna_mlx5_message_init(&post, tl_ep, comp) ||
                      (iovcnt > UCT_IB_MLX5_AM_ZCOPY_MAX_IOV) ||
                      (header_length > UCT_IB_MLX5_AM_ZCOPY_MAX_HDR(0)))) {
         return UCS_ERR_UNSUPPORTED;
@@ -410,9 +447,8 @@ uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                                         UCT_IB_MLX5_WQE_SEG_SIZE);
     uct_rc_mlx5_am_hdr_fill(am, id);
     uct_varuna_mlx5_inline_copy(am + 1, header, header_length, post.wq);
-    size           += uct_ib_mlx5_set_data_seg_iov(post.wq,
-                                                   UCS_PTR_BYTE_OFFSET(inl, size),
-                                                   iov, iovcnt);
+    size           += uct_varuna_mlx5_set_iov(&post, UCS_PTR_BYTE_OFFSET(inl, size), iov,
+                                              iovcnt, length);
     uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + size, comp);
     return UCS_OK;
 }
@@ -509,7 +545,7 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     pi   = post.wq->sw_pi;
     dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
     size = UCS_PTR_BYTE_DIFF(post.data, dptr) +
-           uct_ib_mlx5_set_data_seg_iov(post.wq, dptr, iov, iovcnt);
+           uct_varuna_mlx5_set_iov(&post, dptr, iov, iovcnt, length);
     uct_varuna_mlx5_post_one(&post, MLX5_OPCODE_RDMA_READ, MLX5_WQE_CTRL_CQ_UPDATE,
                              size);
 

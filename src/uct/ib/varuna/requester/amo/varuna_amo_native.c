@@ -29,11 +29,11 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
     req->flags          |= (args->width == sizeof(uint64_t)) ?
                            UCT_VARUNA_REQ_FLAG_64 : 0;
     req->opcode          = args->op;
-    req->length          = args->width;
     req->atomic.compare  = args->compare;
     req->atomic.value    = args->value;
     req->atomic.result   = args->result;
-    status               = uct_varuna_req_start(iface, ep, req, type);
+    status               = uct_varuna_req_start(iface, ep, req, type, args->comp,
+                                                args->width, 0);
     return (uct_varuna_req_infos[type].has_answer && (status == UCS_OK)) ?
            UCS_INPROGRESS : status;
 }
