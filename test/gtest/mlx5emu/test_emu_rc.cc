@@ -432,7 +432,7 @@ UCS_TEST_F(test_emu_rc, one_store_rings_the_doorbell) {
 UCS_TEST_F(test_emu_rc, a_copy_rings_the_doorbell_once) {
     uint64_t num = 0;
 
-    for (const char *way : {"libc", "+1", "-1", "+2", "-2", "+4", "-4"}) {
+    for (const char *way : {"libc", "mixed", "+1", "-1", "+2", "-2", "+4", "-4"}) {
         for (unsigned i = 0; i < 4; ++i) {
             /* NOP, one segment, with a completion */
             (**a).command("raw_bytes " + std::to_string(a->qp) +

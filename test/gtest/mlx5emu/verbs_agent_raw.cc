@@ -150,7 +150,8 @@ public:
     }
 
     /* Copy the request, as drivers do to registers that combine writes: by libc with
- * any stores, or by stores of one size, from the first one on or from the last */
+ * any stores, by stores of one size, from the first one on or from the last, or as
+ * compilers do that load all before they store it in any order */
     void ring_by_copy(const std::string &way)
     {
         static void *(*volatile copy)(void*, const void*, size_t) = memmove;
@@ -159,6 +160,8 @@ public:
         post();
         if (way == "libc") {
             copy(m_qp.dv.bf.reg, first, 64);
+        } else if (way == "mixed") {
+            copy_mixed(first);
         } else if (way[1] == '1') {
             copy_by<uint8_t>(first, way[0] == '-');
         } else if (way[1] == '2') {
@@ -184,6 +187,23 @@ private:
 
             dst[k] = ((const word*)src)[k];
         }
+    }
+
+    /* The doorbell is in the third store. .balign: all in one page of code */
+    void copy_mixed(const uint8_t *src)
+    {
+        asm volatile("movups     (%0), %%xmm0\n\t"
+                     "movups 0x10(%0), %%xmm1\n\t"
+                     "movups 0x20(%0), %%xmm2\n\t"
+                     "movups 0x30(%0), %%xmm3\n\t"
+                     ".balign 64\n\t"
+                     "movups %%xmm1, 0x10(%1)\n\t"
+                     "movups %%xmm2, 0x20(%1)\n\t"
+                     "movups %%xmm0,     (%1)\n\t"
+                     "movups %%xmm3, 0x30(%1)\n\t"
+                     "nop"
+                     : : "r"(src), "r"(m_qp.dv.bf.reg)
+                     : "memory", "xmm0", "xmm1", "xmm2", "xmm3");
     }
 
     void post()
@@ -328,7 +348,7 @@ numbers_t cmd_masked(const words_t &words)
 
 /* raw_bytes QP HEX [WAY]: a WQE of any bytes; index and QPN are put in place. The
  * doorbell is a copy of its first 64 bytes, by libc, or by stores of 1, 2 or 4
- * bytes: WAY is "libc", +SIZE, or -SIZE (from the last to the first) */
+ * bytes: WAY is "libc", "mixed", +SIZE, or -SIZE (from the last to the first) */
 numbers_t cmd_raw_bytes(const words_t &words)
 {
     queue_pair &qp         = item(qps, words, 1);

@@ -72,32 +72,6 @@ static void emu_uar_complain(const ucontext_t *uc, int reason)
     written     = write(STDERR_FILENO, line, len);
 }
 
-/* The other stores of a copy to a send queue's register (BlueFlame), as far as
- * they follow one another: libc copies 64 bytes by one to four stores, one of
- * which may be there twice. A NIC's memory combines them to one write, and this
- * saves their faults. Stores of a doorbell's size are doorbells each, the copy's
- * are longer; they don't ring again. */
-static void emu_uar_combine(ucontext_t *uc, uintptr_t addr,
-                            const emu_insn_store_t *store)
-{
-    const unsigned offset = addr % EMU_UAR_PAGE_SIZE;
-    const uintptr_t reg   = addr - (offset % EMU_UAR_SQ_REG_SIZE);
-    emu_insn_store_t next;
-    uintptr_t next_addr;
-
-    if ((offset < EMU_UAR_OFFSET_SQ) || (store->size <= sizeof(store->value))) {
-        return;
-    }
-
-    while ((emu_insn_decode_next(uc, store, &next_addr, &next) == 0) &&
-           (next_addr >= reg) &&
-           (next_addr + next.size <= reg + EMU_UAR_SQ_REG_SIZE) &&
-           (next.size > sizeof(next.value)) &&
-           ((next_addr != addr) || (next.value == store->value))) {
-        emu_insn_skip(uc, &next);
-    }
-}
-
 /* A part of a doorbell. Some copy a request byte by byte, in either direction
  * (memmove() of the address sanitizer does); what the CPU has combined reaches the
  * NIC at once. So the doorbell is rung when all of its bytes are there.
@@ -144,6 +118,40 @@ static void emu_uar_store(uintptr_t addr, emu_insn_store_t store)
     func = __atomic_load_n(&page->func, __ATOMIC_ACQUIRE);
     if (func != NULL) {
         func(page->arg, addr % EMU_UAR_PAGE_SIZE, store.value, store.size);
+    }
+}
+
+/* The other stores of a copy to a send queue's register (BlueFlame), as far as
+ * they follow one another: libc copies 64 bytes by one to four stores, one of
+ * which may be there twice; a compiler may begin anywhere in them. A NIC's memory
+ * combines them to one write, and this saves their faults. Stores of a doorbell's
+ * size are doorbells each, the copy's are longer; the one that holds the doorbell
+ * rings, once. */
+static void emu_uar_combine(ucontext_t *uc, uintptr_t addr,
+                            const emu_insn_store_t *store)
+{
+    const unsigned offset  = addr % EMU_UAR_PAGE_SIZE;
+    const uintptr_t reg    = addr - (offset % EMU_UAR_SQ_REG_SIZE);
+    emu_insn_store_t first = *store; /* Where the doorbell is */
+    int has_rung           = (addr == reg);
+    emu_insn_store_t next;
+    uintptr_t next_addr;
+
+    if ((offset < EMU_UAR_OFFSET_SQ) || (store->size <= sizeof(store->value))) {
+        return;
+    }
+
+    while ((emu_insn_decode_next(uc, store, &next_addr, &next) == 0) &&
+           (next_addr >= reg) &&
+           (next_addr + next.size <= reg + EMU_UAR_SQ_REG_SIZE) &&
+           (next.size > sizeof(next.value)) &&
+           ((next_addr != reg) || !has_rung || (next.value == first.value))) {
+        if ((next_addr == reg) && !has_rung) {
+            emu_uar_store(next_addr, next);
+            first    = next;
+            has_rung = 1;
+        }
+        emu_insn_skip(uc, &next);
     }
 }
 
