@@ -8,7 +8,7 @@
 #include <uct/ib/varuna/md/varuna_nic.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/debug/log.h>
 

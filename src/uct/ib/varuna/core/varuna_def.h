@@ -9,6 +9,7 @@
 #include <uct/api/uct.h>
 #include <ucs/sys/compiler_def.h>
 #include <stdint.h>
+#include <ucs/time/time_def.h>
 
 #define UCT_VARUNA_COMPONENT_NAME    "varuna"
 #define UCT_VARUNA_MD_NAME           "varuna"
@@ -44,6 +45,10 @@ typedef enum {
     UCT_VARUNA_LANE_UD = UCT_VARUNA_LANE_LAST, /* For control messages only */
     UCT_VARUNA_LANE_NONE
 } uct_varuna_lane_kind_t;
+
+/** As uct_iface_progress(), at less cost. It posts receive buffers after a message, but
+ *  none that were missing then: call uct_varuna_tl_refill() from time to time. */
+typedef unsigned (*uct_varuna_tl_poll_func_t)(uct_iface_h iface);
 
 /* Entries of a completion log; a power of two, < 2^14 (timestamp window). */
 #define UCT_VARUNA_LOG_SIZE          64

@@ -10,7 +10,7 @@
 
 #include "varuna_config.h"
 #include <uct/ib/varuna/core/varuna_clock.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/debug/log.h>
 

@@ -11,7 +11,7 @@
 #include "varuna_admin.h"
 #include "varuna_modes.h"
 #include <uct/ib/varuna/ucx/varuna_fork.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_grant.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ucx/varuna_verbs.h>
 
 #include <ucs/debug/log.h>

@@ -34,7 +34,6 @@
 #include <uct/ib/varuna/responder/varuna_am.h>
 #include <uct/ib/varuna/responder/varuna_connect.h>
 #include <uct/ib/varuna/responder/varuna_responder_open.h>
-#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 

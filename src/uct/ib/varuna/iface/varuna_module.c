@@ -12,7 +12,7 @@
 #include "varuna_fork.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/md/varuna_component.h>
-#include <uct/ib/varuna/ucx/varuna_ucx_check.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>
 #include <uct/base/uct_iface.h>

@@ -14,7 +14,7 @@
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <uct/base/uct_iface.h>

@@ -10,11 +10,10 @@
 
 #include "varuna_component.h"
 #include "varuna_md_open.h"
-#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
-#include <uct/ib/varuna/ucx/varuna_ucx_check.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

@@ -14,8 +14,7 @@
 #include "varuna_mem.h"
 #include "varuna_return.h"
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
-#include <uct/ib/varuna/ucx/varuna_compat_md.h>
-#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 #include <uct/ib/varuna/core/varuna_link.h>

@@ -9,8 +9,8 @@
 #endif
 
 #include "varuna_nic.h"
-#include <uct/ib/varuna/ucx/varuna_compat_md.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_port.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/algorithm/crc.h>
 #include <ucs/arch/atomic.h>

@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_NIC_H_
 #define UCT_VARUNA_NIC_H_
 
-#include <uct/ib/varuna/ucx/varuna_compat_md.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/core/varuna_link.h>
 #include <uct/ib/varuna/core/varuna_clock.h>

@@ -10,7 +10,7 @@
 #include "varuna_own.h"
 #include "varuna_md_cmd.h"
 #include "varuna_health.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>

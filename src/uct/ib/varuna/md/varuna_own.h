@@ -10,7 +10,7 @@
 
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include "varuna_md.h"
-#include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 #define UCT_VARUNA_OWN_KEY_MAX \

@@ -4,7 +4,7 @@
  * What an endpoint has written to memory of the peer's devices (GPUs). Neither a log entry
  * nor a read of host memory proves that it has arrived there: data for a device goes another
  * way behind the peer's NIC. A read of the same device, over the same NIC, does, and so does a
- * fence, for which the peer reads each device (responder/varuna_readback.h). Main thread.
+ * fence, for which the peer reads each device (ucx/varuna_readback.c). Main thread.
  */
 #ifndef UCT_VARUNA_DEVICE_H_
 #define UCT_VARUNA_DEVICE_H_

@@ -11,7 +11,7 @@
 #include "varuna_post.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_cas.inl>
+#include <uct/ib/varuna/ucx/varuna_mlx5.inl>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 
 /* PSNs which the request's packets take: a message of n MTUs takes n, a read as

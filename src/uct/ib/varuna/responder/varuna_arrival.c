@@ -9,7 +9,7 @@
 
 #include "varuna_arrival.h"
 #include <uct/ib/varuna/md/varuna_mem.h>
-#include <uct/ib/varuna/ucx/varuna_readback.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/time/time.h>

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * What must be known of the insides of rc_mlx5 and dc_mlx5, except for posting
- * (varuna_mlx5_post.inl). No other file knows them.
+ * (varuna_mlx5.inl) and grants (varuna_mlx5_grant.c). No other file knows them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -11,11 +11,17 @@
 #include "varuna_mlx5.h"
 #include "varuna_compat.h"
 #include <uct/ib/varuna/core/varuna_def.h>
-
+#include "varuna_mlx5.inl"
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/mlx5/dv/ib_mlx5_ifc.h>
 #include <ucs/type/init_once.h>
 #include <errno.h>
+#include <dlfcn.h>
+#include <ucs/debug/log.h>
+#include <ucs/async/async.h>
+#include <ucs/async/async_int.h>
+#include <ucs/time/time.h>
+#include <poll.h>
 
 int uct_varuna_mlx5_is_drained(uct_ep_h tl_ep, unsigned kind)
 {
@@ -314,4 +320,548 @@ void uct_varuna_mlx5_bell_restore(uct_varuna_mlx5_bell_t *bell, int ring)
 
     /* The two halves of the register take turns */
     reg->addr.uint ^= UCT_IB_MLX5_BF_REG_SIZE;
+}
+
+/* --- Polling completion queues --- */
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+#  define UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP         UCT_IB_MLX5_POLL_FLAG_HAS_EP
+#  define UCT_VARUNA_MLX5_POLL_FLAG_LINKED_LIST    UCT_IB_MLX5_POLL_FLAG_LINKED_LIST
+#else
+#  define UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP         UCT_RC_MLX5_POLL_FLAG_HAS_EP
+#  define UCT_VARUNA_MLX5_POLL_FLAG_LINKED_LIST    UCT_RC_MLX5_POLL_FLAG_LINKED_LIST
+#endif
+
+/* Whether the NIC compresses completions in such a way that their owner is elsewhere */
+static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_is_zip(const uct_ib_mlx5_cq_t *cq)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    return cq->zip;
+#else
+    return 0;
+#endif
+}
+
+/* The next completion of a queue, which may be the NIC's still */
+static UCS_F_ALWAYS_INLINE struct mlx5_cqe64 *
+uct_varuna_mlx5_cq_next(uct_ib_mlx5_cq_t *cq, int is_zip, int *is_ready_p)
+{
+    struct mlx5_cqe64 *cqe = uct_ib_mlx5_get_cqe(cq, cq->cq_ci);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 14)
+    *is_ready_p = !uct_ib_mlx5_cqe_is_hw_owned(cq, cqe, cq->cq_ci, is_zip ?
+                                               UCT_IB_MLX5_POLL_FLAG_CQE_ZIP : 0);
+#else
+    *is_ready_p = !uct_ib_mlx5_cqe_is_hw_owned(cqe->op_own, cq->cq_ci, cq->cq_length);
+#endif
+    return cqe;
+}
+
+static UCS_F_ALWAYS_INLINE int uct_varuna_mlx5_cq_has_cqe(uct_ib_mlx5_cq_t *cq)
+{
+    int is_ready;
+
+    uct_varuna_mlx5_cq_next(cq, uct_varuna_mlx5_cq_is_zip(cq), &is_ready);
+    return is_ready;
+}
+
+int uct_varuna_mlx5_has_completions(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
+
+    return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
+}
+
+int uct_varuna_mlx5_has_input(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
+
+    return uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_RX]) ||
+           uct_varuna_mlx5_cq_has_cqe(&iface->cq[UCT_IB_DIR_TX]);
+}
+
+/* A queue pair that enters ERR in the middle of a message holds a receive buffer, which
+ * completes as flushed. UCX ignores that completion, so neither this buffer nor those that
+ * follow it in the cycle would be posted again. */
+static void uct_varuna_mlx5_release_flushed(uct_rc_mlx5_iface_common_t *iface,
+                                            struct mlx5_cqe64 *cqe)
+{
+    const struct mlx5_err_cqe *ecqe = (const struct mlx5_err_cqe*)cqe;
+    uint16_t wqe_ctr                = ntohs(ecqe->wqe_counter);
+
+    if (((ecqe->op_own >> 4) != MLX5_CQE_RESP_ERR) ||
+        (ecqe->syndrome != MLX5_CQE_SYNDROME_WR_FLUSH_ERR)) {
+        return;
+    }
+
+    uct_rc_mlx5_iface_release_srq_seg(iface,
+                                      uct_ib_mlx5_srq_get_wqe(&iface->rx.srq, wqe_ctr),
+                                      cqe, wqe_ctr, UCS_OK, 0, NULL,
+                                      (iface->config.srq_topo ==
+                                       UCT_RC_MLX5_SRQ_TOPO_LIST) ?
+                                      UCT_VARUNA_MLX5_POLL_FLAG_LINKED_LIST : 0);
+}
+
+/* UCX's function is asked first, and what it has taken is looked at then: it may find a
+ * completion that was not there before. The NIC writes to that place again only after the
+ * queue's whole length. UCX takes one; others may have been taken by users' callbacks that
+ * call progress. */
+unsigned uct_varuna_mlx5_progress(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface = ucs_derived_of(tl_iface,
+                                                       uct_rc_mlx5_iface_common_t);
+    uct_ib_mlx5_cq_t *cq              = &iface->cq[UCT_IB_DIR_RX];
+    unsigned ci                       = cq->cq_ci;
+    unsigned count                    = uct_iface_progress(tl_iface);
+
+    if (UCT_RC_MLX5_TM_ENABLED(iface) || UCT_RC_MLX5_MP_ENABLED(iface)) {
+        return count; /* These have buffers of other kinds */
+    }
+
+    if (ci != cq->cq_ci) {
+        uct_varuna_mlx5_release_flushed(iface, uct_ib_mlx5_get_cqe(cq, ci));
+    }
+
+    return count;
+}
+
+/* Whether UCX's function would post receive buffers */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_mlx5_wants_buffers(const uct_rc_mlx5_iface_common_t *iface)
+{
+    return iface->super.rx.srq.available >= iface->super.super.config.rx_max_batch;
+}
+
+unsigned uct_varuna_mlx5_refill(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
+
+    return ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface)) ?
+           uct_varuna_mlx5_progress(tl_iface) : 0;
+}
+
+/* UCX polls, if there is anything */
+static unsigned uct_varuna_mlx5_poll_any(uct_iface_h iface)
+{
+    return uct_varuna_mlx5_has_input(iface) ? uct_varuna_mlx5_progress(iface) : 0;
+}
+
+/* uct_rc_ep_process_pending() of the library that has rc_mlx5. UCX loads that without
+ * adding its symbols to the global scope. */
+static ucs_arbiter_callback_t uct_varuna_mlx5_process_pending;
+
+/* A message. UCX's functions handle what is an error, or compressed */
+static UCS_F_NOINLINE unsigned
+uct_varuna_mlx5_received(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *cqe)
+{
+    unsigned length, flags;
+    void *hdr;
+
+    if (ucs_unlikely(uct_ib_mlx5_cqe_is_error_or_zipped(cqe->op_own))) {
+        return uct_varuna_mlx5_progress(&iface->super.super.super.super);
+    }
+
+    ++iface->cq[UCT_IB_DIR_RX].cq_ci;
+    ucs_memory_cpu_load_fence();
+    length = ntohl(cqe->byte_cnt);
+    hdr    = uct_rc_mlx5_iface_common_data(iface, cqe, length, &flags);
+    uct_rc_mlx5_iface_common_am_handler(iface, cqe, hdr, flags, length,
+                                        UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP);
+    uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_RX]);
+    return ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface)) ?
+           uct_varuna_mlx5_progress(&iface->super.super.super.super) + 1 : 1;
+}
+
+/* All that was posted on a queue pair up to this is complete */
+static UCS_F_NOINLINE unsigned
+uct_varuna_mlx5_sent(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *cqe)
+{
+    uct_rc_iface_t *rc = &iface->super;
+    uct_varuna_mlx5_rc_ep_t *ep;
+    uct_rc_txqp_t *txqp;
+    unsigned qp_num;
+    uint16_t hw_ci, num_bb;
+
+    if (ucs_unlikely(uct_ib_mlx5_cqe_is_error_or_zipped(cqe->op_own))) {
+        return uct_varuna_mlx5_progress(&rc->super.super.super);
+    }
+
+    ++iface->cq[UCT_IB_DIR_TX].cq_ci;
+    ucs_memory_cpu_load_fence();
+    hw_ci  = ntohs(cqe->wqe_counter);
+    qp_num = ntohl(cqe->sop_drop_qpn) & UCS_MASK(UCT_IB_QPN_ORDER);
+    ep     = ucs_derived_of(uct_rc_iface_lookup_ep(rc, qp_num),
+                            uct_varuna_mlx5_rc_ep_t);
+    if (ucs_unlikely(ep == NULL)) {
+        /* Of a queue pair that was destroyed before it was drained. UCX has returned its
+         * credits then */
+        uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_TX]);
+        return 1;
+    }
+
+    txqp   = &ep->super.txqp;
+    uct_rc_mlx5_txqp_process_tx_cqe(txqp, cqe, hw_ci);
+    ucs_arbiter_group_schedule(&rc->tx.arbiter, &ep->super.arb_group);
+
+    num_bb = uct_ib_mlx5_txwq_update_bb(&ep->tx.wq, hw_ci) - txqp->available;
+    uct_rc_txqp_available_add(txqp, num_bb);
+    uct_rc_iface_update_reads(rc);
+    uct_rc_iface_add_cq_credits(rc, num_bb);
+    ucs_arbiter_dispatch(&rc->tx.arbiter, 1, uct_varuna_mlx5_process_pending, NULL);
+    uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_TX]);
+    return 1;
+}
+
+static unsigned uct_varuna_mlx5_poll_rc(uct_iface_h tl_iface)
+{
+    uct_rc_mlx5_iface_common_t *iface = ucs_derived_of(tl_iface,
+                                                       uct_rc_mlx5_iface_common_t);
+    struct mlx5_cqe64 *cqe;
+    int is_ready;
+
+    cqe = uct_varuna_mlx5_cq_next(&iface->cq[UCT_IB_DIR_RX], 0, &is_ready);
+    if (is_ready) {
+        return uct_varuna_mlx5_received(iface, cqe);
+    }
+
+    cqe = uct_varuna_mlx5_cq_next(&iface->cq[UCT_IB_DIR_TX], 0, &is_ready);
+    if (is_ready) {
+        return uct_varuna_mlx5_sent(iface, cqe);
+    }
+
+    return 0;
+}
+
+/* Find what we need of the library that has rc_mlx5 */
+static int uct_varuna_mlx5_poll_init(uct_iface_h iface)
+{
+    static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
+
+    UCS_INIT_ONCE(&once) {
+        uct_varuna_mlx5_process_pending = (ucs_arbiter_callback_t)
+                uct_varuna_ib_symbol(iface, "uct_rc_ep_process_pending");
+    }
+
+    return uct_varuna_mlx5_process_pending != NULL;
+}
+
+/* Whether it is polled as by default: the receive queue is a cycle, and the NIC neither
+ * matches tags nor moves the owner of completions */
+static int uct_varuna_mlx5_is_plain(uct_iface_h tl_iface)
+{
+    const uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_iface, uct_rc_mlx5_iface_common_t);
+
+    return !UCT_RC_MLX5_TM_ENABLED(iface) && !UCT_RC_MLX5_MP_ENABLED(iface) &&
+           (iface->config.srq_topo == UCT_RC_MLX5_SRQ_TOPO_CYCLIC) &&
+           !uct_varuna_mlx5_cq_is_zip(&iface->cq[UCT_IB_DIR_RX]) &&
+           !uct_varuna_mlx5_cq_is_zip(&iface->cq[UCT_IB_DIR_TX]) &&
+           !iface->super.config.tx_poll_always;
+}
+
+uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind)
+{
+    return ((kind == UCT_VARUNA_LANE_RC) && uct_varuna_mlx5_is_plain(iface) &&
+            uct_varuna_mlx5_poll_init(iface)) ?
+           uct_varuna_mlx5_poll_rc : uct_varuna_mlx5_poll_any;
+}
+
+/* --- Functions by name --- */
+
+/* Finds functions in the library of an inner interface. */
+
+void *uct_varuna_ib_symbol(uct_iface_h iface, const char *name)
+{
+    void *symbol = NULL;
+    Dl_info info;
+    void *lib;
+
+    if ((dladdr((void*)iface->ops.iface_progress, &info) != 0) &&
+        ((lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) != NULL)) {
+        symbol = dlsym(lib, name);
+        dlclose(lib); /* It stays open: the interface is of it */
+    }
+
+    return symbol;
+}
+
+/* --- Stopping a queue pair --- */
+
+ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h tl_ep, ucs_time_t deadline)
+{
+    uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
+    uct_rc_mlx5_iface_common_t *iface =
+            ucs_derived_of(tl_ep->iface, uct_rc_mlx5_iface_common_t);
+    int channel_fd              = -1;
+
+#if HAVE_DEVX
+    if (iface->event_channel != NULL) {
+        channel_fd = iface->event_channel->fd;
+    }
+#endif
+
+    return uct_varuna_last_wqe_wait(uct_ib_iface_device(&iface->super.super),
+                                    ep->tx.wq.super.qp_num, channel_fd, deadline);
+}
+
+/* What has not been posted since the last RESET is not to be sent after the next INIT. */
+static void uct_varuna_mlx5_clear_doorbell(uct_ib_mlx5_txwq_t *wq)
+{
+    *wq->dbrec = 0;
+    ucs_memory_cpu_store_fence();
+}
+
+#if HAVE_DEVX
+static int uct_varuna_mlx5_modify_devx(const uct_ib_mlx5_qp_t *qp, unsigned opcode,
+                                       uint8_t port)
+{
+    char in[UCT_IB_MLX5DV_ST_SZ_BYTES(rst2init_qp_in)] = {};
+    char out[UCT_IB_MLX5DV_ST_SZ_BYTES(modify_qp_out)] = {};
+    size_t length                                      = sizeof(in);
+    void *qpc;
+
+    UCT_IB_MLX5DV_SET(modify_qp_in, in, opcode, opcode);
+    UCT_IB_MLX5DV_SET(modify_qp_in, in, qpn, qp->qp_num);
+    if (opcode == UCT_IB_MLX5_CMD_OP_RST2INIT_QP) {
+        qpc = UCT_IB_MLX5DV_ADDR_OF(rst2init_qp_in, in, qpc);
+        UCT_IB_MLX5DV_SET(qpc, qpc, pm_state, UCT_IB_MLX5_QPC_PM_STATE_MIGRATED);
+        UCT_IB_MLX5DV_SET(qpc, qpc, primary_address_path.vhca_port_num, port);
+    } else {
+        length = UCT_IB_MLX5DV_ST_SZ_BYTES(modify_qp_in);
+    }
+
+    return mlx5dv_devx_obj_modify(qp->devx.obj, in, length, out, sizeof(out));
+}
+#endif
+
+static int uct_varuna_mlx5_modify_verbs(const uct_ib_mlx5_qp_t *qp,
+                                        enum ibv_qp_state state, uint8_t port)
+{
+    struct ibv_qp_attr attr = { .qp_state = state };
+    int mask                = IBV_QP_STATE;
+
+    if (state == IBV_QPS_INIT) {
+        attr.port_num = port;
+        mask         |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+    }
+
+    return ibv_modify_qp(qp->verbs.qp, &attr, mask);
+}
+
+/* Without the warning of UCX's function: a NIC which refuses is no surprise here. */
+static ucs_status_t uct_varuna_mlx5_modify(uct_ep_h tl_ep, enum ibv_qp_state state)
+{
+    const uct_ib_mlx5_qp_t *qp =
+            &ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t)->tx.wq.super;
+    uint8_t port = ucs_derived_of(tl_ep->iface, uct_ib_iface_t)->config.port_num;
+    int ret;
+
+    switch (qp->type) {
+    case UCT_IB_MLX5_OBJ_TYPE_VERBS:
+        ret = uct_varuna_mlx5_modify_verbs(qp, state, port);
+        break;
+#if HAVE_DEVX
+    case UCT_IB_MLX5_OBJ_TYPE_DEVX:
+        ret = uct_varuna_mlx5_modify_devx(qp, (state == IBV_QPS_RESET) ?
+                                          UCT_IB_MLX5_CMD_OP_2RST_QP :
+                                          (state == IBV_QPS_INIT) ?
+                                          UCT_IB_MLX5_CMD_OP_RST2INIT_QP :
+                                          UCT_IB_MLX5_CMD_OP_2ERR_QP, port);
+        break;
+#endif
+    default:
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (ret != 0) {
+        ucs_debug("failed to move qp 0x%x to state %d: %m", qp->qp_num, state);
+        return UCS_ERR_IO_ERROR;
+    }
+
+    return UCS_OK;
+}
+
+ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h tl_ep)
+{
+    uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
+    ucs_status_t status;
+
+    /* Nothing may be posted in RESET when messages of before are polled */
+    status = uct_varuna_mlx5_grants_stop(tl_ep);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_mlx5_modify(tl_ep, IBV_QPS_RESET);
+    if (status != UCS_OK) {
+        uct_varuna_mlx5_grants_forget(tl_ep);
+        return status;
+    }
+
+    uct_varuna_mlx5_clear_doorbell(&ep->tx.wq);
+    return UCS_OK;
+}
+
+/* Work requests among so many basic blocks. Those of flow control have one block each,
+ * if UCX does not count them. */
+static uint16_t uct_varuna_mlx5_num_posted(uct_iface_h iface,
+                                           const uct_ib_mlx5_txwq_t *wq,
+                                           uint16_t outstanding)
+{
+    uint16_t (*num_posted)(const uct_ib_mlx5_txwq_t*, uint16_t);
+
+    num_posted = uct_varuna_ib_symbol(iface, "uct_ib_mlx5_txwq_num_posted_wqes");
+    return (num_posted == NULL) ? outstanding : num_posted(wq, outstanding);
+}
+
+/* RESET leaves the completion queue as it is (libmlx5 cleans no queue that its user
+ * polls). What the queue pair has completed before is taken while UCX knows its number.
+ * Messages must not keep UCX from that, however many come. */
+static void uct_varuna_mlx5_poll_completed(uct_iface_h tl_iface)
+{
+    uct_rc_iface_t *iface  = ucs_derived_of(tl_iface, uct_rc_iface_t);
+    unsigned max_polls     = iface->config.tx_cq_len;
+    uint8_t tx_poll_always = iface->config.tx_poll_always;
+
+    iface->config.tx_poll_always = 1;
+    while (uct_varuna_mlx5_has_completions(tl_iface) && (max_polls-- > 0)) {
+        uct_varuna_mlx5_progress(tl_iface);
+    }
+    iface->config.tx_poll_always = tx_poll_always;
+}
+
+void uct_varuna_mlx5_ep_end_reset(uct_ep_h tl_ep)
+{
+    uct_varuna_mlx5_rc_ep_t *ep = ucs_derived_of(tl_ep, uct_varuna_mlx5_rc_ep_t);
+    uct_rc_iface_t *iface       = ucs_derived_of(tl_ep->iface, uct_rc_iface_t);
+    uct_ib_mlx5_txwq_t *wq      = &ep->tx.wq;
+    uint16_t outstanding;
+
+    uct_varuna_mlx5_poll_completed(tl_ep->iface);
+    uct_varuna_mlx5_grants_forget(tl_ep);
+    if (uct_varuna_mlx5_modify(tl_ep, IBV_QPS_INIT) == UCS_OK) {
+        uct_varuna_last_wqe_forget(uct_ib_iface_device(&iface->super),
+                                   wq->super.qp_num);
+    }
+
+    /* What is left has no completion: credits of flow control, which nobody waits for */
+    outstanding = wq->bb_max - ep->super.txqp.available;
+    if (outstanding > 0) {
+        iface->tx.cq_available += uct_varuna_mlx5_num_posted(tl_ep->iface, wq,
+                                                             outstanding);
+        uct_rc_txqp_available_set(&ep->super.txqp, wq->bb_max);
+#if UCS_ENABLE_ASSERT
+        wq->hw_ci = wq->prev_sw_pi;
+#endif
+    }
+}
+
+/* --- LAST_WQE_REACHED --- */
+
+/* While UCX's thread reads the event: nanoseconds between two looks */
+#define UCT_VARUNA_LAST_WQE_POLL     20000
+
+/* What UCX knows of the event LAST_WQE_REACHED of a queue pair: it keeps this until it
+ * destroys the queue pair. The lock is held. */
+static uct_ib_async_event_val_t *
+uct_varuna_last_wqe_find(uct_ib_device_t *dev, uint32_t qp_num)
+{
+    const uct_ib_async_event_t *event;
+    khiter_t iter;
+
+    for (iter = kh_begin(&dev->async_events_hash);
+         iter != kh_end(&dev->async_events_hash); ++iter) {
+        if (!kh_exist(&dev->async_events_hash, iter)) {
+            continue;
+        }
+
+        event = &kh_key(&dev->async_events_hash, iter);
+        if ((event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED) &&
+            (event->qp_num == qp_num)) {
+            return &kh_value(&dev->async_events_hash, iter);
+        }
+    }
+
+    return NULL;
+}
+
+static int uct_varuna_last_wqe_is_reached(uct_ib_device_t *dev, uint32_t qp_num)
+{
+    const uct_ib_async_event_val_t *event;
+    int fired;
+
+    ucs_spin_lock(&dev->async_event_lock);
+    event = uct_varuna_last_wqe_find(dev, qp_num);
+    fired = (event != NULL) && event->fired;
+    ucs_spin_unlock(&dev->async_event_lock);
+    return fired;
+}
+
+void uct_varuna_last_wqe_forget(uct_ib_device_t *dev, uint32_t qp_num)
+{
+    uct_ib_async_event_val_t *event;
+
+    ucs_spin_lock(&dev->async_event_lock);
+    event = uct_varuna_last_wqe_find(dev, qp_num);
+    if (event != NULL) {
+        event->fired = 0;
+    }
+    ucs_spin_unlock(&dev->async_event_lock);
+}
+
+/* UCX's handler of the device's file has no lock: only the thread that calls it for UCX may
+ * call it. */
+static int uct_varuna_last_wqe_is_async_thread(void)
+{
+    static const ucs_async_context_t thread = { .mode = UCS_ASYNC_THREAD_LOCK_TYPE };
+
+    return ucs_async_is_from_async(&thread);
+}
+
+/* The event comes to the device's file, or to the channel of queue pairs that UCX made
+ * through DEVX. UCX's handlers of both accept that there is nothing to read. */
+static void uct_varuna_last_wqe_read(uct_ib_device_t *dev, int channel_fd,
+                                     ucs_time_t timeout)
+{
+    struct timespec wait = { .tv_nsec = UCT_VARUNA_LAST_WQE_POLL };
+    struct pollfd fds[2] = {
+        { .fd = channel_fd,                 .events = POLLIN }, /* -1 is ignored */
+        { .fd = dev->ibv_context->async_fd, .events = POLLIN }
+    };
+    int i, num_fds = 1;
+
+    if (uct_varuna_last_wqe_is_async_thread()) {
+        ucs_sec_to_timespec(ucs_time_to_sec(timeout), &wait);
+        num_fds = 2;
+    }
+
+    if (ppoll(fds, num_fds, &wait, NULL) <= 0) {
+        return;
+    }
+
+    for (i = 0; i < num_fds; ++i) {
+        if (fds[i].revents & POLLIN) {
+            ucs_async_dispatch_handlers(&fds[i].fd, 1, UCS_EVENT_SET_EVREAD);
+        }
+    }
+}
+
+ucs_status_t uct_varuna_last_wqe_wait(uct_ib_device_t *dev, uint32_t qp_num,
+                                      int channel_fd, ucs_time_t deadline)
+{
+    ucs_time_t now;
+
+    while (!uct_varuna_last_wqe_is_reached(dev, qp_num)) {
+        now = ucs_get_time();
+        if (now >= deadline) {
+            return UCS_ERR_TIMED_OUT;
+        }
+
+        uct_varuna_last_wqe_read(dev, channel_fd, deadline - now);
+    }
+
+    return UCS_OK;
 }

@@ -2,13 +2,18 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * What UCT's public interface does not provide about the inner rc_mlx5 and dc_mlx5
- * endpoints. All else goes through the public interface.
+ * interfaces and endpoints. All else goes through the public interface.
  */
 #ifndef UCT_VARUNA_MLX5_H_
 #define UCT_VARUNA_MLX5_H_
 
+#include <uct/ib/varuna/core/varuna_def.h>
+
+#include <ucs/time/time_def.h>
 #include <uct/api/uct.h>
 #include <stdint.h>
+
+struct uct_ib_device;
 
 /**
  * Check whether an inner endpoint has anything in flight.
@@ -111,5 +116,123 @@ int uct_varuna_mlx5_has_rx(uct_iface_h iface);
 
 /** uct_iface_event_arm() of an inner interface; for messages of all kinds. */
 ucs_status_t uct_varuna_mlx5_event_arm(uct_iface_h inner, unsigned events);
+
+/* --- Polling completion queues --- */
+
+/** @return whether completions of sends wait to be polled on an inner interface: its
+ *          progress function does not count errors. */
+int uct_varuna_mlx5_has_completions(uct_iface_h iface);
+
+/** @return whether anything waits to be polled on an inner interface. */
+int uct_varuna_mlx5_has_input(uct_iface_h iface);
+
+/** As uct_iface_progress(), for RC. */
+unsigned uct_varuna_mlx5_progress(uct_iface_h iface);
+
+/* See uct_varuna_tl_refill() and uct_varuna_tl_poll_func(). */
+unsigned uct_varuna_mlx5_refill(uct_iface_h iface);
+
+uct_varuna_tl_poll_func_t uct_varuna_mlx5_poll_func(uct_iface_h iface, unsigned kind);
+
+/* --- Functions by name --- */
+
+/* Functions of UCX's library with rc_mlx5. UCX opens that library for itself alone, so
+ * what we call by name would end the process ("undefined symbol") at the first call. */
+
+/**
+ * Find a function. It takes a search: keep the result.
+ *
+ * @param [in] iface  An inner interface, whose code is in the library.
+ * @param [in] name   Name of the function.
+ *
+ * @return The function, or NULL if this UCX has none.
+ */
+void *uct_varuna_ib_symbol(uct_iface_h iface, const char *name);
+
+/* --- Stopping a queue pair --- */
+
+/* Stopping the responder's queue pair of an RC connection, so that nothing it has
+ * accepted is written to memory any more.
+ *
+ * ERR stops the queue pair from accepting packets. No document says that what it has
+ * accepted is in memory then; RESET says so, because the queue pair's resources may be
+ * used otherwise after it. In order:
+ *
+ *     uct_ep_invalidate()                   ERR
+ *     uct_varuna_mlx5_ep_wait_last_wqe()    the shared receive queue is left alone
+ *     uct_varuna_mlx5_ep_query_epsn()       RESET clears it
+ *     uct_varuna_mlx5_ep_reset()
+ *     ...                                   what is in memory, is there
+ *     uct_varuna_mlx5_ep_end_reset()        before UCX destroys the endpoint */
+
+/**
+ * Wait until a queue pair in ERR has taken its last buffer from its shared receive queue
+ * (IBTA 10.3.1, event LAST_WQE_REACHED). A buffer that it holds at RESET is lost, and UCX
+ * never destroys a queue pair without the event. Any thread.
+ *
+ * @param [in] deadline  Some NICs never raise the event. 0: only look whether it came.
+ *
+ * @return UCS_OK, or UCS_ERR_TIMED_OUT.
+ */
+ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline);
+
+/**
+ * Move a queue pair from ERR to RESET. On return, all writes that it has accepted are in
+ * memory. What it has sent (flow control's credits) may be unfinished: RESET discards it,
+ * and uct_varuna_mlx5_ep_end_reset() settles the accounts. Any thread.
+ *
+ * @return UCS_OK, or the device's error.
+ */
+ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep);
+
+/** Move a queue pair from RESET to INIT, from where UCX can move it to ERR, and settle
+ *  UCX's accounts of what RESET has discarded. Main thread. */
+void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep);
+
+/* --- LAST_WQE_REACHED --- */
+
+/* The event LAST_WQE_REACHED of a queue pair, which UCX counts for each device. */
+
+/**
+ * Wait for the event. Any thread.
+ *
+ * @param [in] channel_fd  Where the event may come besides the device's file; -1: nowhere.
+ * @param [in] deadline    Until when to wait, if it has not come.
+ *
+ * @return UCS_OK, or UCS_ERR_TIMED_OUT.
+ */
+ucs_status_t uct_varuna_last_wqe_wait(struct uct_ib_device *dev, uint32_t qp_num,
+                                      int channel_fd, ucs_time_t deadline);
+
+/** The next ERR raises the event again, for which UCX waits before it destroys the queue
+ *  pair. It does not expect one that comes after it has waited. */
+void uct_varuna_last_wqe_forget(struct uct_ib_device *dev, uint32_t qp_num);
+
+/* --- Credits --- */
+
+/* Credits of flow control, which rc_mlx5 grants to the sender of a message when that is polled.
+ * A queue pair that is moved to RESET, by the thread of its NIC, must not grant any more: a
+ * doorbell in RESET would be remembered. UCX's own flag for that belongs to the main thread. So
+ * a lock keeps grants and the transition apart:
+ *
+ *     main thread                              thread of the NIC
+ *     uct_rc_mlx5_ep_fc_ctrl(), or nothing     uct_varuna_mlx5_grants_stop(), RESET */
+
+/** Replace UCX's function that grants credits, in an interface of rc_mlx5. */
+void uct_varuna_mlx5_guard_rc(uct_iface_h iface);
+
+/**
+ * On return, and from then on, nothing is being posted for this endpoint, but for what its owner
+ * posts. Any thread.
+ *
+ * @return UCS_OK, or UCS_ERR_NO_MEMORY.
+ */
+ucs_status_t uct_varuna_mlx5_grants_stop(uct_ep_h ep);
+
+/** The endpoint is about to be destroyed, or was not moved. Any thread. */
+void uct_varuna_mlx5_grants_forget(uct_ep_h ep);
+
+/** In the child of a fork, before anything else here is called. */
+void uct_varuna_mlx5_grants_forked(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Keeps grants of credits and RESET apart. See varuna_mlx5_grant.h.
+ * Keeps grants of credits and RESET apart. See varuna_mlx5.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_mlx5_grant.h"
+#include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"
 #include <uct/ib/varuna/core/varuna_secret.h>
 

@@ -1,14 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * See varuna_readback.h.
+ * See varuna_mlx5_dev.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_readback.h"
-#include "varuna_mlx5_port.h"
+#include "varuna_mlx5_dev.h"
 
 #include <uct/ib/base/ib_iface.h>
 #include <ucs/debug/log.h>

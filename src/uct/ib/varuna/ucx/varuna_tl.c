@@ -10,9 +10,6 @@
 #include "varuna_tl.h"
 #include "varuna_compat.h"
 #include "varuna_mlx5.h"
-#include "varuna_mlx5_fence.h"
-#include "varuna_mlx5_grant.h"
-#include "varuna_mlx5_poll.h"
 #include "varuna_ud.h"
 #include "varuna_verbs.h"
 

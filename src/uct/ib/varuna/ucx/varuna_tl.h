@@ -9,9 +9,7 @@
 #ifndef UCT_VARUNA_TL_H_
 #define UCT_VARUNA_TL_H_
 
-#include "varuna_mlx5_order.h"
-#include "varuna_mlx5_port.h"
-#include "varuna_tl_def.h"
+#include "varuna_mlx5_dev.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 
 

@@ -11,7 +11,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ucx_check.h"
+#include "varuna_compat.h"
 #include "varuna_build_id.h"
 #include "varuna_mlx5_ep.h"
 
@@ -22,7 +22,6 @@
 #include <ucs/type/init_once.h>
 #include <uct/ib/base/ib_md.h>
 #include <uct/ib/rc/verbs/rc_verbs.h>
-#include "varuna_compat.h"
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>

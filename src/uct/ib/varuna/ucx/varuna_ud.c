@@ -8,13 +8,12 @@
 #endif
 
 #include "varuna_ud.h"
-#include "varuna_compat_ops.h"
+#include "varuna_compat.h"
 #include "varuna_random.h"
 
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
 #include <uct/ib/base/ib_iface.h>
-#include "varuna_compat.h"
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <uct/ib/varuna/core/varuna_def.h>
 
 #include <uct/ib/rc/verbs/rc_verbs.h>
-#include "varuna_mlx5_fence.h"
 #include "varuna_mlx5.h"
 #include <uct/ib/rc/verbs/rc_verbs_impl.h>
 #include <ucs/debug/log.h>

@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_VERBS_H_
 #define UCT_VARUNA_VERBS_H_
 
-#include "varuna_tl_def.h"
+#include <uct/ib/varuna/core/varuna_def.h>
 
 int uct_varuna_verbs_is_drained(uct_ep_h ep, unsigned kind);
 

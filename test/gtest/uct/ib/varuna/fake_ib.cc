@@ -8,8 +8,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ucx/varuna_compat_md.h>
-#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <ucs/algorithm/crc.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/string.h>

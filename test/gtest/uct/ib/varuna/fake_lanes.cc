@@ -9,9 +9,9 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ucx/varuna_compat_ops.h>
+#include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_mr.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ucx/varuna_ud.h>
 }

@@ -11,7 +11,7 @@
 
 extern "C" {
 #include <uct/ib/rc/base/rc_iface.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5_grant.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 }
 
 class test_varuna_grant : public ucs::test {
