@@ -10,7 +10,7 @@
 #define FUZZ_MSG_H_
 
 #include <uct/ib/varuna/core/varuna_msg.h>
-#include <uct/ib/varuna/core/extended/varuna_uid.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 
 #include <string.h>
 

@@ -220,8 +220,8 @@ test_tables() {
 
 test_new_table_is_found() {
     cp -r "$top/src/uct/ib/varuna" src
-    echo 'typedef void (*uct_varuna_up_t)(void);' >>src/core/varuna_secret.h
-    fails 1 '> core/varuna_secret.h' tables "$top/test/meta/layers/varuna" src
+    echo 'typedef void (*uct_varuna_up_t)(void);' >>src/core/varuna_numbers.h
+    fails 1 '> core/varuna_numbers.h' tables "$top/test/meta/layers/varuna" src
 }
 
 test_parts_of_the_endpoint() {
@@ -278,11 +278,11 @@ test_impure_call_is_found() {
     flags=$(sed -n 's/^UCX_CPPFLAGS = //p' "$RCV_BUILD/src/uct/ib/varuna/Makefile" |
                 sed "s|\$(top_builddir)|$RCV_BUILD|g")
     cp -r "$RCV_BUILD/src/uct/ib/varuna" objects
-    object varuna_parse 'return fopen("links", "r") != NULL;' $flags
-    fails 1 'not pure: core/varuna_parse fopen' purity "$layers" "$src" objects
-    object varuna_parse 'return ucs_get_time();' $flags
-    fails 1 'not pure: core/varuna_parse ' purity "$layers" "$src" objects
-    object varuna_parse 'return ucs_time_from_sec(1.0);' $flags
+    object varuna_msg 'return fopen("links", "r") != NULL;' $flags
+    fails 1 'not pure: core/varuna_msg fopen' purity "$layers" "$src" objects
+    object varuna_msg 'return ucs_get_time();' $flags
+    fails 1 'not pure: core/varuna_msg ' purity "$layers" "$src" objects
+    object varuna_msg 'return ucs_time_from_sec(1.0);' $flags
     purity "$layers" "$src" objects
 }
 
@@ -301,8 +301,8 @@ test_long_function_is_found() {
         printf '}\n\nvoid uct_varuna_long(void) {\n'
         seq -f '    f(%.0f);' $((limit - 1))
         echo '}'
-    } >>src/core/extended/varuna_uid.h
-    fails 1 "too long: core/extended/varuna_uid.h: uct_varuna_long has $((limit + 1)) lines" \
+    } >>src/core/extended/varuna_amo_sm.h
+    fails 1 "too long: core/extended/varuna_amo_sm.h: uct_varuna_long has $((limit + 1)) lines" \
         functions_are_short "$layers" src
 }
 

@@ -6,7 +6,7 @@
 #ifndef AUDIT_CERTIFY_H_
 #define AUDIT_CERTIFY_H_
 
-#include <uct/ib/varuna/core/varuna_audit.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 
 #define AUDIT_WHY_MAX 256
 

@@ -8,7 +8,7 @@
 #ifndef AUDIT_ORACLE_H_
 #define AUDIT_ORACLE_H_
 
-#include <uct/ib/varuna/core/varuna_audit.h>
+#include <uct/ib/varuna/core/varuna_plan.h>
 
 typedef struct audit_oracle {
     int            is_possible;  /* Some place agrees with the evidence */

@@ -5,7 +5,6 @@
  */
 #include "ft_ctl.h"
 
-#include <uct/ib/varuna/core/varuna_parse.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <ucs/sys/math.h>

@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_frag.h"
-#include "varuna_secret.h"
+#include "varuna_numbers.h"
 
 #include <ucs/debug/assert.h>
 #include <ucs/sys/math.h>

@@ -78,7 +78,7 @@ typedef enum {
     UCT_VARUNA_AM_SEQ_FOREIGN   /* The requester has not sent it */
 } uct_varuna_am_seq_t;
 
-/** @return The first number of the vQP whose opening (varuna_secret.h) this is. */
+/** @return The first number of the vQP whose opening (varuna_numbers.h) this is. */
 static inline uint32_t uct_varuna_am_seq_first(uint64_t opening)
 {
     return (uint32_t)(opening ^ (opening >> 32));

@@ -64,3 +64,33 @@ int uct_varuna_complog_executed(const uint64_t *ring, const void *req,
     return uct_varuna_log_ts_ge(ts, sn & UCT_VARUNA_LOG_TS_MASK) &&
            (later <= (uint32_t)(newest - sn));
 }
+
+/* --- Whether a log is believed --- */
+
+uct_varuna_order_t uct_varuna_order_of_lane(uct_varuna_order_policy_t policy,
+                                            uct_varuna_order_t network,
+                                            uct_varuna_order_t responder)
+{
+    /* One that keeps the order is enough */
+    if ((network == UCT_VARUNA_ORDER_CERTAIN) || (responder == UCT_VARUNA_ORDER_CERTAIN)) {
+        return (policy == UCT_VARUNA_ORDER_POLICY_UNKNOWN) ? UCT_VARUNA_ORDER_UNKNOWN :
+               UCT_VARUNA_ORDER_CERTAIN;
+    }
+
+    /* What the devices say counts more than what the user hopes */
+    if ((network == UCT_VARUNA_ORDER_NONE) || (responder == UCT_VARUNA_ORDER_NONE)) {
+        return UCT_VARUNA_ORDER_NONE;
+    }
+
+    return (policy == UCT_VARUNA_ORDER_POLICY_CERTAIN) ? UCT_VARUNA_ORDER_CERTAIN :
+           UCT_VARUNA_ORDER_UNKNOWN;
+}
+
+uct_varuna_order_t uct_varuna_order_of_qp(unsigned placement, int is_forced)
+{
+    if (placement != 0) {
+        return UCT_VARUNA_ORDER_NONE;
+    }
+
+    return is_forced ? UCT_VARUNA_ORDER_CERTAIN : UCT_VARUNA_ORDER_UNKNOWN;
+}

@@ -39,7 +39,7 @@
  * There are two forms of the interface address. Control messages carry the full one.
  * UCP has room for a short one only, so it only contains what is needed to open an
  * endpoint (OPEN_REQ): where the control plane is, on as many links as fit, each
- * written as its difference from another (varuna_parse.h). An endpoint posts nothing
+ * written as its difference from another (varuna_msg.h). An endpoint posts nothing
  * before OPEN_REP, which brings the full address.
  */
 typedef struct uct_varuna_addr {
@@ -163,7 +163,7 @@ typedef struct uct_varuna_ctl_hdr {
     uint64_t                   uuid;       /* The sender's interface */
     uint64_t                   secret;     /* The requester's for the responder, in
                                               requests and in answers: only these two
-                                              know it (varuna_secret.h) */
+                                              know it (varuna_numbers.h) */
     uint64_t                   opening;    /* Of the responder's target: random, sent
                                               in OPEN_REP and repeated in all later
                                               messages about it. Messages on

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Writes the addresses of our interface: the full one, which control messages
- * carry, and the short one, which UCP has 63 bytes for. varuna_parse.c reads them.
+ * carry, and the short one, which UCP has 63 bytes for. varuna_msg.c reads them.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -10,7 +10,7 @@
 
 #include "varuna_addr.h"
 #include "varuna_ctl.h"
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <string.h>

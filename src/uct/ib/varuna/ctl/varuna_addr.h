@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Writes the addresses of our interface; varuna_parse.c reads them.
+ * Writes the addresses of our interface; varuna_msg.c reads them.
  */
 #ifndef UCT_VARUNA_ADDR_H_
 #define UCT_VARUNA_ADDR_H_

@@ -31,7 +31,7 @@
 
 #include "varuna_bus.h"
 #include <uct/ib/varuna/core/varuna_clock.h>
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/md/varuna_health.h>

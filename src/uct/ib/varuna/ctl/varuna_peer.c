@@ -13,7 +13,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/core/varuna_ib_addr.h>
+#include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 #include "varuna_peer.h"
 #include "varuna_ctl.h"
 #include "varuna_ctl_ep.h"

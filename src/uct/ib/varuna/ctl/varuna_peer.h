@@ -15,7 +15,6 @@
 #include <ucs/arch/bitops.h>
 #include <ucs/datastruct/list.h>
 #include <uct/ib/varuna/core/varuna_def.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
 #include <ucs/config/types.h>
 #include "varuna_ctl.h"
 

@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * What is known of the order in which the writes of a lane are placed (core/varuna_order.h).
+ * What is known of the order in which the writes of a lane are placed (core/varuna_oplog.h).
  */
 #ifndef UCT_VARUNA_LANE_ORDER_H_
 #define UCT_VARUNA_LANE_ORDER_H_

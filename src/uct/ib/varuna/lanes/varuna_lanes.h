@@ -9,8 +9,8 @@
 #define UCT_VARUNA_LANES_H_
 
 #include <uct/ib/varuna/core/varuna_link.h>
-#include <uct/ib/varuna/core/varuna_order.h>
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_oplog.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>

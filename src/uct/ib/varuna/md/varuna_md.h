@@ -10,7 +10,7 @@
 #include "varuna_cmd.h"
 #include "varuna_nic.h"
 #include <uct/ib/varuna/core/varuna_regions.h>
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 #include "varuna_rkey.h"
 
 #include <pthread.h>

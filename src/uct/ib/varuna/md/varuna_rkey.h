@@ -8,7 +8,7 @@
 #define UCT_VARUNA_RKEY_H_
 
 #include <uct/ib/varuna/core/varuna_def.h>
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 
 #include <ucs/sys/compiler.h>
 

@@ -9,7 +9,6 @@
 
 #include "varuna_ep.h"
 #include "varuna_requester.h"
-#include <uct/ib/varuna/core/varuna_audit.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 
 /**

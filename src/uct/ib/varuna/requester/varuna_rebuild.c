@@ -12,7 +12,7 @@
 #include "varuna_device.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/lanes/varuna_rc_addr.h>
+#include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_amo_ops.h"
 #include "varuna_baseline.h"

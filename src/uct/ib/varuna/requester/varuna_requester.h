@@ -8,7 +8,7 @@
 
 
 #include <uct/ib/varuna/core/varuna_clock.h>
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>

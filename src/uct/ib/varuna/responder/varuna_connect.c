@@ -22,7 +22,7 @@
 #include "varuna_target.h"
 #include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_lane_order.h>
-#include <uct/ib/varuna/lanes/varuna_rc_addr.h>
+#include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>

@@ -19,9 +19,8 @@
 #define UCT_VARUNA_RESPONDER_H_
 
 #include <uct/ib/varuna/core/varuna_clock.h>
-#include <uct/ib/varuna/core/varuna_secret.h>
-#include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_numbers.h>
+#include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>

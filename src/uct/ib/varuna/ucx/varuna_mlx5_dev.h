@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_MLX5_DEV_H_
 #define UCT_VARUNA_MLX5_DEV_H_
 
-#include <uct/ib/varuna/core/varuna_order.h>
+#include <uct/ib/varuna/core/varuna_oplog.h>
 
 #include <uct/api/uct.h>
 #include <stdint.h>
@@ -96,7 +96,7 @@ void uct_varuna_mlx5_addr_take(uct_iface_h inner, uct_iface_h other);
 /* --- The order of packets --- */
 
 /* What a device reports about the order of packets, and asking it for order. See
- * core/varuna_order.h. */
+ * core/varuna_oplog.h. */
 
 /* A move to another service level. It may have another virtual lane, or none. */
 typedef struct uct_varuna_sl_move {

@@ -9,7 +9,7 @@
 
 #include "varuna_mlx5.h"
 #include "varuna_mlx5_ep.h"
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 
 #include <ucs/datastruct/khash.h>
 #include <ucs/debug/assert.h>

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Random numbers of the system, which cannot be guessed: for whoever opens something that
- * peers name. What they are for is in core/varuna_secret.h. This room is the lowest one
+ * peers name. What they are for is in core/varuna_numbers.h. This room is the lowest one
  * that may ask the system, so all rooms above find them here.
  */
 #ifndef UCT_VARUNA_RANDOM_H_

@@ -9,7 +9,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/ctl/varuna_addr.h>
 }
 

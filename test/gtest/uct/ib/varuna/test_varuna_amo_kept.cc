@@ -8,7 +8,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_amo_kept.h>
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 }
 
 #include <map>

@@ -8,7 +8,7 @@
 
 extern "C" {
 #include <uct/ib/base/ib_iface.h>
-#include <uct/ib/varuna/core/varuna_ib_addr.h>
+#include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 }
 
 #include <vector>

@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_order.h>
+#include <uct/ib/varuna/core/varuna_oplog.h>
 }
 
 static const uct_varuna_order_t unknown = UCT_VARUNA_ORDER_UNKNOWN;

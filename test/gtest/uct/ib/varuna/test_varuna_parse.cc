@@ -7,7 +7,7 @@
 #include "test_varuna_parse.h"
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 }
 
 UCS_TEST_F(test_varuna_parse, addr_full) {

@@ -4,7 +4,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_secret.h>
+#include <uct/ib/varuna/core/varuna_numbers.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 }
 

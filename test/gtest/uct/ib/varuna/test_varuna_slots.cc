@@ -8,7 +8,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
-#include <uct/ib/varuna/core/extended/varuna_uid.h>
 }
 
 #include <vector>

@@ -11,7 +11,6 @@
 #define UCT_VARUNA_AMO_EXT_H_
 
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
-#include <uct/ib/varuna/core/extended/varuna_uid.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_rkey.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>

@@ -9,7 +9,7 @@
 #endif
 
 #include "varuna_amo_ext.h"
-#include <uct/ib/varuna/core/varuna_parse.h>
+#include <uct/ib/varuna/core/varuna_msg.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 
 

@@ -3,12 +3,12 @@
  *
  * Mode proxy, the target's side: this process's CPU executes the atomics that peers
  * request, each once and in the order of their numbers, and keeps the results
- * (varuna_amo_kept.h). Lock held.
+ * (varuna_amo_mode.h). Lock held.
  */
 #ifndef UCT_VARUNA_CPU_H_
 #define UCT_VARUNA_CPU_H_
 
-#include <uct/ib/varuna/core/varuna_amo_kept.h>
+#include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 

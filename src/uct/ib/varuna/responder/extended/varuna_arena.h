@@ -8,7 +8,7 @@
 #ifndef UCT_VARUNA_ARENA_H_
 #define UCT_VARUNA_ARENA_H_
 
-#include <uct/ib/varuna/core/extended/varuna_uid.h>
+#include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 
 /** UCT_VARUNA_SLOTS_MAX of each; pages of their own. */
 typedef struct uct_varuna_arena {

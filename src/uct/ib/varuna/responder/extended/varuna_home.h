@@ -17,7 +17,6 @@
 
 #include "varuna_arena.h"
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
-#include <uct/ib/varuna/core/extended/varuna_uid.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
