@@ -11,7 +11,7 @@
 #include "varuna_ctl_ep.h"
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
-#include <uct/ib/varuna/lanes/varuna_lane_order.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 

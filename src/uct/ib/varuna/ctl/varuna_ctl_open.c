@@ -18,7 +18,6 @@
 #include "varuna_bus.h"
 #include "varuna_peer.h"
 #include "varuna_stranger.h"
-#include <uct/ib/varuna/lanes/varuna_lane_order.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ucx/varuna_ud.h>

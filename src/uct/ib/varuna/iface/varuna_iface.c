@@ -17,9 +17,8 @@
 #include "varuna_times.h"
 #include "varuna_progress.h"
 #include <uct/ib/varuna/ctl/varuna_addr.h>
-#include <uct/ib/varuna/lanes/varuna_choice.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
-#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_component.h>
 #include <uct/ib/varuna/md/varuna_md_open.h>

@@ -77,7 +77,7 @@ struct uct_varuna_link {
     uct_varuna_mlx5_addr_t     addr;   /* Of its port, when device_addr was read.
                                           Main thread, with the lock of ctl */
     uct_varuna_sl_move_t       sl_move; /* To a level in order. Owner:
-                                           varuna_lane_order.c */
+                                           varuna_lane_open.c */
     uint8_t                    sl_is_dead; /* ... which has carried nothing */
     uint8_t                    is_former; /* Its NIC was reset: another link has its port.
                                           With the lock of ctl */
@@ -108,7 +108,7 @@ struct uct_varuna_iface {
     struct {
         unsigned               num;
         uint8_t                nics[UCT_VARUNA_MAX_LINKS]; /* The nearest first */
-    } further;                                /* Not used yet. Owner: varuna_choice.c */
+    } further;                                /* Not used yet. Owner: varuna_lanes.c */
     size_t                     rx_headroom;   /* The user's, before AM descriptors */
     uint32_t                   foreign;       /* AMs of other ids; atomic */
 
@@ -141,7 +141,7 @@ struct uct_varuna_iface {
 
     /* What must be polled */
     ucs_list_link_t            graveyard;     /* uct_varuna_grave_t. Owner:
-                                                 varuna_grave.c */
+                                                 varuna_rest.c */
     struct {
         ucs_list_link_t        eps;           /* uct_varuna_rest_t */
         uint32_t               num;
@@ -402,5 +402,66 @@ static inline void uct_varuna_link_raise(uct_varuna_iface_t *iface)
  */
 ucs_status_t uct_varuna_foreign_drop(uct_iface_h inner, unsigned am_id,
                                      unsigned cb_flags, uint32_t *count);
+
+/* --- The choice of links --- */
+
+/**
+ * Choose the links of an interface, and their order: the device that was asked for is the
+ * primary, and the nearest others follow, unless a file gives an order. Those that are not used
+ * now are in iface->further.
+ *
+ * @return UCS_ERR_NO_DEVICE, which is logged, if no link has that name.
+ */
+ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
+                                    const char *dev_name);
+
+/** Leave out the links on which an interface of this process could not be opened lately, as
+ *  long as there are others. */
+void uct_varuna_choice_skip(uct_varuna_iface_t *iface);
+
+/**
+ * Something could not be opened on link iface->opening.failed: leave it out. Everything is
+ * closed.
+ *
+ * @param [in] status  Why.
+ *
+ * @return Whether to open the others; if not, an error is logged.
+ */
+int uct_varuna_choice_leave_out(uct_varuna_iface_t *iface, ucs_status_t status);
+
+/** All that were not left out are open. */
+void uct_varuna_choice_done(uct_varuna_iface_t *iface);
+
+/* --- The order of writes --- */
+
+/* What is known of the order in which the writes of a lane are placed (core/varuna_oplog.h). */
+
+/** Ask for order before an inner interface of a link is opened: see
+ *  uct_varuna_mlx5_order_request(). All interfaces of a link use one service level, as long
+ *  as it carries something. */
+ucs_status_t uct_varuna_link_order_request(uct_varuna_iface_t *iface, unsigned link,
+                                           unsigned kind, uct_iface_config_t *config);
+
+/** A message over a link has failed, and none has arrived yet. If the link has moved to
+ *  another service level, it moves back: what is connected from now on uses the first one. @a
+ *  bus: the control plane's interface. With the lock of ctl. @return Whether it moves. */
+int uct_varuna_link_sl_fall_back(uct_varuna_iface_t *iface, unsigned link,
+                                 uct_iface_h bus);
+
+/** Find out what the network does with what a lane sends, and the lane's own target (DC) with
+ *  what it receives. When it is opened. */
+void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane);
+
+/**
+ * Find out how the queue pairs of the fast lane of a link place what comes early. Only the
+ * first one is asked: UCX makes all of them in the same way, and a NIC that has died cannot be
+ * asked. With the lock of ctl.
+ *
+ * @param [in] ep  An inner endpoint that was connected.
+ */
+void uct_varuna_lane_read_rx_order(uct_varuna_iface_t *iface, unsigned link, uct_ep_h ep);
+
+/** Say what is known of the order on a link whose lanes are open; once for each NIC. */
+void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link);
 
 #endif

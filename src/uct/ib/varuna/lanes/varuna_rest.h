@@ -7,12 +7,14 @@
  * packet is then taken for a duplicate: a write is lost, and nobody notices. The same goes
  * for late acknowledgements at the requester's end. So a queue pair that was connected keeps
  * its number until such packets have expired, at both ends. Used by the requester, the
- * responder and varuna_grave.c, in the main thread.
+ * responder and the graves below, in the main thread.
  */
 #ifndef UCT_VARUNA_REST_H_
 #define UCT_VARUNA_REST_H_
 
 #include "varuna_lanes.h"
+
+#include <ucs/datastruct/queue.h>
 
 /** At rest at the same time: beyond that, the oldest is destroyed early. */
 #define UCT_VARUNA_REST_MAX          256
@@ -52,5 +54,33 @@ void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic);
 
 /** The interface is being closed: destroy all, also those that come from now on. */
 void uct_varuna_rest_cleanup(uct_varuna_iface_t *iface);
+
+/* --- Endpoints whose owner is gone --- */
+
+/* UCX does not expect a success completion of a destroyed endpoint, so it is destroyed when it
+ * is drained, or rests from then on. Until it is drained the lane may still complete requests,
+ * or write into their buffers. */
+
+/** Release the requests in a queue, which no lane uses any more. */
+typedef void (*uct_varuna_grave_release_t)(void *remains);
+
+/**
+ * Destroy an inner endpoint, now or when it is drained.
+ *
+ * @param [in]    inner    Inner endpoint, which was invalidated.
+ * @param [in]    kind     Its transport.
+ * @param [inout] reqs     Its unfinished requests, released with it; empty
+ *                         afterwards. NULL if there are none.
+ * @param [in]    release  Releases them.
+ */
+void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
+                           uct_varuna_lane_kind_t kind, void *remains,
+                           uct_varuna_grave_release_t release);
+
+/** Destroy those that are drained. */
+void uct_varuna_graves_progress(uct_varuna_iface_t *iface);
+
+/** Destroy all, after waiting a second at most for them to drain. */
+void uct_varuna_graves_cleanup(uct_varuna_iface_t *iface);
 
 #endif

@@ -85,7 +85,7 @@ typedef struct uct_varuna_nic {
     int                        is_barred; /* It has no spare, and regions exist without it.
                                              Of the first port of a device */
     uct_varuna_backoff_t       no_lanes;  /* Interfaces cannot be opened on it. Lock of
-                                             the memory domain. Owner: varuna_choice.c */
+                                             the memory domain. Owner: varuna_lanes.c */
     uct_varuna_shortage_t      shortages[UCT_VARUNA_SHORT_LAST]; /* Of the first port of a
                                              device. Lock of the memory domain. Owner:
                                              varuna_health.c */

@@ -17,7 +17,7 @@
 #include "varuna_eps.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
-#include <uct/ib/varuna/lanes/varuna_grave.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_sm.h"
 #include "varuna_stat.h"

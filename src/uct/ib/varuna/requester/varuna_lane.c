@@ -16,7 +16,6 @@
 #include "varuna_hang.h"
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>

@@ -20,8 +20,8 @@
 #include "varuna_spare.h"
 #include "varuna_fence.h"
 #include "varuna_target.h"
-#include <uct/ib/varuna/lanes/varuna_grave.h>
-#include <uct/ib/varuna/lanes/varuna_lane_order.h>
+#include <uct/ib/varuna/lanes/varuna_rest.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 
 #include <ucs/debug/log.h>

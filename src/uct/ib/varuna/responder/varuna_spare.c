@@ -12,7 +12,6 @@
 
 #include "varuna_spare.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>

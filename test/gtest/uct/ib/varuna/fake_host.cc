@@ -13,7 +13,6 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl_open.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
-#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/cpu/varuna_cpu.h>

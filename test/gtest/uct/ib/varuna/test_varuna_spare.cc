@@ -11,7 +11,6 @@
 #include <algorithm>
 
 extern "C" {
-#include <uct/ib/varuna/lanes/varuna_grave.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/responder/varuna_spare.h>
 }
