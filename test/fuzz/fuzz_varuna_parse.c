@@ -9,7 +9,7 @@
 #include "config.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 
 #define PARSE_MAX_OPS 80
 

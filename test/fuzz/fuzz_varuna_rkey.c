@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "config.h"
 #include <uct/ib/varuna/md/varuna_nic.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 

@@ -19,7 +19,7 @@
 #include "varuna_bus.h"
 #include "varuna_peer.h"
 #include "varuna_addr.h"
-#include <uct/ib/varuna/md/varuna_return.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>

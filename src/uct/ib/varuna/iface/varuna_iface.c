@@ -20,8 +20,7 @@
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
-#include <uct/ib/varuna/md/varuna_component.h>
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/requester/amo/varuna_atomics.h>
 #include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_audit_file.h>

@@ -10,7 +10,6 @@
 #include "varuna_join.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_open.h>
 #include <uct/ib/varuna/md/varuna_health.h>
-#include <uct/ib/varuna/md/varuna_return.h>
 #include <uct/ib/varuna/responder/varuna_spare.h>
 
 #include <ucs/arch/bitops.h>

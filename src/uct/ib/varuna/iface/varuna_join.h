@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * A link of an interface whose NIC was reset gets a successor: a further link on the same port,
- * with the NIC's new number (md/varuna_return.h). The former link stays as it is, down for ever,
+ * with the NIC's new number (md/varuna_return.c). The former link stays as it is, down for ever,
  * since lanes may be open there; nothing is posted on it, and it is in no address any more.
  */
 #ifndef UCT_VARUNA_JOIN_H_

@@ -11,7 +11,7 @@
 
 #include "varuna_fork.h"
 #include <uct/ib/varuna/core/varuna_def.h>
-#include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>

@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_link_cmd.h"
-#include <uct/ib/varuna/md/varuna_md_cmd.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 
 #include <ucs/async/async.h>
 

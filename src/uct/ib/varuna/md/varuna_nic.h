@@ -55,7 +55,7 @@ typedef enum {
     UCT_VARUNA_SHORT_LAST
 } uct_varuna_short_t;
 
-/* What is known of a NIC. One that was reset has another number, varuna_return.h. */
+/* What is known of a NIC. One that was reset has another number, varuna_return.c. */
 typedef enum {
     UCT_VARUNA_NIC_WORKING,
     UCT_VARUNA_NIC_SHORT,      /* Of something; it is asked again */

@@ -8,7 +8,6 @@
 #endif
 
 #include "varuna_own.h"
-#include "varuna_md_cmd.h"
 #include "varuna_health.h"
 #include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>

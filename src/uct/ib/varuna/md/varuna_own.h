@@ -3,7 +3,7 @@
  *
  * Memory of our own that peers access: log rings, slots, marks. Each piece has a key
  * for the peers that may access it, with no more rights than they need (docs/SECURITY.md).
- * Used by the responder. It is not shared in the sense of varuna_mem.h.
+ * Used by the responder. It is not shared in the sense of varuna_mem.c.
  */
 #ifndef UCT_VARUNA_OWN_H_
 #define UCT_VARUNA_OWN_H_

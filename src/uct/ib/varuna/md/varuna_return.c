@@ -1,7 +1,7 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * NICs that work again. See varuna_return.h.
+ * NICs that work again. See varuna_health.h.
  *
  * Locks: that of a return is taken before that of the memory domain. While a device is opened
  * or a region is registered, neither is held, since a NIC may hang: the memory domain may be
@@ -13,7 +13,6 @@
 #endif
 
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
-#include "varuna_return.h"
 #include "varuna_health.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 

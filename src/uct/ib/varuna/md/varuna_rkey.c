@@ -2,13 +2,13 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Packed and unpacked remote keys. Called by varuna_mem.c and
- * varuna_component.c; knows no memory domain.
+ * varuna_md_open.c; knows no memory domain.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_rkey.h"
+#include "varuna_md.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/core/varuna_wire.h>

@@ -21,7 +21,7 @@
 #include "varuna_ep_event.h"
 #include "varuna_lane.h"
 #include <uct/ib/varuna/core/varuna_plan.h>
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include "varuna_post.h"
 #include "varuna_ring.h"
 

@@ -12,7 +12,7 @@
 #include "varuna_ep_ctl.h"
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/core/varuna_msg.h>
 #include "varuna_lane.h"

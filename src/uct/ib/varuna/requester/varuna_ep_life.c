@@ -11,7 +11,7 @@
 #include "varuna_device.h"
 #include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include "varuna_compare.h"
 #include "varuna_completion.h"
 #include "varuna_eps.h"

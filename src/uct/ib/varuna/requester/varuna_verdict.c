@@ -19,8 +19,8 @@
 #include "varuna_ring.h"
 #include "varuna_stat.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/md/varuna_md_cmd.h>
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_health.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ep_event.h"
@@ -446,7 +446,7 @@ int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
  *
  * A DC lane has no end at the responder that could be stopped. A NIC of which the
  * system says that it is gone (DEVICE_FATAL) neither sends nor writes any more once the
- * driver has taken it away, so that its commands fail (varuna_md_open.h); what it has sent
+ * driver has taken it away, so that its commands fail (varuna_health.h); what it has sent
  * before lives for PACKET_LIFETIME, unless the responder's queue pair is in RESET. */
 
 int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)

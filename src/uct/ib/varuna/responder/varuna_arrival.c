@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_arrival.h"
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/debug/log.h>

@@ -17,7 +17,7 @@
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>

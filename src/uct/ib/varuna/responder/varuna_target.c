@@ -30,7 +30,7 @@
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>
 
 #include <ucs/debug/log.h>

@@ -8,7 +8,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
 }
 

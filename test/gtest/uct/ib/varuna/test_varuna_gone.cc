@@ -11,7 +11,7 @@
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_detector.h>
 #include <uct/ib/varuna/requester/varuna_verdict.h>
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 }
 
 static volatile int commands_fail;

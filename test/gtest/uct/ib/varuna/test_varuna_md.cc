@@ -6,7 +6,7 @@
 #include "test_varuna_md.h"
 
 extern "C" {
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <ucs/memory/memtype_cache.h>
 }
 

@@ -12,7 +12,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <ucs/debug/memtrack_int.h>

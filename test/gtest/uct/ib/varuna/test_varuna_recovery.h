@@ -14,7 +14,7 @@ extern "C" {
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>
 #include <uct/ib/varuna/requester/varuna_ep_life.h>
 #include <uct/ib/varuna/requester/varuna_ep_ops.h>

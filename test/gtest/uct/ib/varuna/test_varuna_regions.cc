@@ -6,7 +6,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/core/varuna_regions.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 }
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #include "test_varuna_md.h"
 
 extern "C" {
-#include <uct/ib/varuna/md/varuna_return.h>
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_health.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 }
 

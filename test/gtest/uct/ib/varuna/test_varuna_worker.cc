@@ -9,7 +9,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/responder/extended/varuna_home.h>
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 }
 
 class test_varuna_worker : public fake_target_test {

@@ -22,7 +22,7 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 #include <uct/ib/varuna/requester/varuna_answers.h>
 #include <uct/ib/varuna/requester/varuna_ep_ctl.h>

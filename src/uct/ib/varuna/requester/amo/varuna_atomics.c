@@ -12,7 +12,6 @@
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
 
 #include <inttypes.h>
 

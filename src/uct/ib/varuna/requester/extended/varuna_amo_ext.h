@@ -12,7 +12,7 @@
 
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/md/varuna_rkey.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
 #include <uct/ib/varuna/requester/varuna.inl>
 

@@ -10,7 +10,7 @@
 
 #include "varuna_amo_ext.h"
 #include <uct/ib/varuna/core/varuna_msg.h>
-#include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 
 
 static ucs_status_t uct_varuna_amo_take_key(const char **tail_p,

@@ -15,7 +15,7 @@
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/md/varuna_component.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>

@@ -12,7 +12,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_send.h>

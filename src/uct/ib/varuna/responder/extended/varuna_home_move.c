@@ -15,7 +15,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/md/varuna_md_open.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl_progress.h>

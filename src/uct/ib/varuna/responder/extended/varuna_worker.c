@@ -11,7 +11,7 @@
 #  include "config.h"
 #endif
 
-#include <uct/ib/varuna/md/varuna_mem.h>
+#include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include "varuna_home.h"
 
