@@ -104,7 +104,7 @@ int uct_varuna_parse_addr_is_of(const void *addr, uint64_t uuid);
 
 /* Addresses that differ little from another one: only the bytes which differ are
  * written, after a bit map of them. So the links of a host, whose addresses are
- * similar, fit into the few bytes that UCP has for an address. varuna_addr.c writes them.
+ * similar, fit into the few bytes that UCP has for an address. varuna_ports.c writes them.
  *
  *     base     02 31 00 fe 80 00 01
  *     new      02 34 00 fe 80 00 02

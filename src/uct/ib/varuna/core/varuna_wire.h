@@ -157,7 +157,7 @@ typedef struct uct_varuna_ctl_hdr {
     uint32_t                   length;     /* Of the body, bytes */
     uint64_t                   dest;       /* The receiver's interface. A queue pair
                                               number may be another process's by
-                                              now, see varuna_stranger.c; a sender
+                                              now, see varuna_ctl_send.c; a sender
                                               that doesn't know it has no address of
                                               ours */
     uint64_t                   uuid;       /* The sender's interface */

@@ -4,23 +4,25 @@
  * The control plane: a private worker with a DC interface per link, progressed by UCX's
  * async mechanism, so that a peer whose application computes can still be fenced and
  * opened. It carries messages; what they do is known to the rooms above, which register
- * with its bus. This header has its structure, and the question that all ask, whether a NIC
- * is gone:
+ * with its bus. This header has its structure, and the functions of these files:
  *
  *   varuna_ctl_open       opens, closes, listens; opens an interface once more
- *   varuna_ctl_progress   progress in the async context, or none while the main thread polls
- *   varuna_ctl_receive    receiving, dispatch in the main thread
+ *   varuna_ctl_progress   progress in the async context, or none while the main thread polls;
+ *                         receiving, dispatch in the main thread
+ *   varuna_ctl_send       sending, answers, the queue of what has no resources; REJECT to
+ *                         peers and to strangers
+ *   varuna_ctl_ep         inner endpoints, fewer for peers that are probably dead
+ *
+ * The others have headers of their own:
+ *
  *   varuna_bus            rows: the handlers of messages, and the inbox, which wakes the
  *                         main thread
- *   varuna_ctl_send       sending, answers, the queue of what has no resources
- *   varuna_stranger       REJECT to peers and to strangers
  *   varuna_ports          PORTS: the state of our ports, for the peers that send to us, and
  *                         ports that get another address; varuna_moves_apply uses it
  *   varuna_heartbeat      PING and PONG, as resources allow; varuna_witness compares what
  *                         peers say
  *   varuna_path           paths to peers, judged by all of that, in the main thread
  *   varuna_peer           remote interfaces, and their cables
- *   varuna_ctl_ep         inner endpoints, fewer for peers that are probably dead
  *
  * Threads: what runs in the async context is called with the async lock of the worker
  * held, which is recursive; the main thread takes it with uct_varuna_ctl_lock().
@@ -36,11 +38,14 @@
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/core/varuna_def.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/khash.h>
 #include <ucs/debug/log.h>
 #include <uct/base/uct_worker.h>
+#include <ucs/sys/event_set.h>
 
 /* Largest control message; the inner interface must be able to send it. */
 #define UCT_VARUNA_CTL_MAX_MSG       4096
@@ -100,7 +105,7 @@ typedef struct uct_varuna_ctl_msg {
     char                       data[];
 } uct_varuna_ctl_msg_t;
 
-/* Where the answer to a stranger goes (varuna_stranger.c), with room after the
+/* Where the answer to a stranger goes (varuna_ctl_send.c), with room after the
  * addresses, since UCX takes lengths from them */
 typedef struct uct_varuna_stranger {
     uct_varuna_ctl_ep_t        *ep;        /* NULL: there is none */
@@ -220,7 +225,7 @@ struct uct_varuna_ctl {
     struct {
         khash_t(uct_varuna_ports) ports;   /* Hashes of device addresses */
         uct_varuna_pace_t      pace;       /* Of answers */
-    } strangers;                           /* varuna_stranger.c */
+    } strangers;                           /* varuna_ctl_send.c */
     struct {
         ucs_time_t             warned_at;
         unsigned               unwarned;
@@ -286,5 +291,278 @@ static inline int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsign
     return ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
            uct_varuna_md_is_nic_dead(ctl->iface->md, ctl->iface->links[link].nic);
 }
+
+/* --- Progress in the async context --- */
+
+/** Progress the inner interfaces, and what depends on them. Lock held.
+ *  @return number of events. */
+unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl);
+
+/** Installed by varuna_ctl_open.c: an event. */
+void uct_varuna_ctl_event_handler(int fd, ucs_event_set_types_t events,
+                                  void *arg);
+
+/* --- Rest of the async thread --- */
+
+/* The async thread's rest. While the main thread polls the bus, events would only wake
+ * the async thread to find nothing, at the cost of whoever computes on its CPU, and with
+ * the lock held when the main thread wants to send. So when messages have come and the
+ * main thread polls, events are not armed until a timer expires at which one of the two
+ * has ended. If the main thread begins to compute meanwhile, the peers wait for the timer,
+ * once.
+ *
+ *      event: messages, and the main thread polls
+ *   armed -----------------------------------------> rest --+ timer: still so
+ *     ^                                               |  ^--+
+ *     +-----------------------------------------------+
+ *      timer: no messages, or no polls; the main thread is about to sleep
+ *
+ * Lock held, unless a function says otherwise. */
+
+ucs_status_t uct_varuna_ctl_rest_init(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_rest_cleanup(uct_varuna_ctl_t *ctl);
+
+/** The timer has expired. There may be so much to receive that another event has to come
+ *  before uct_varuna_ctl_rest_decide() is called: that decides then. */
+void uct_varuna_ctl_rest_expired(uct_varuna_ctl_t *ctl);
+
+/**
+ * An event was handled: nothing is left to receive.
+ *
+ * @return Whether events are not to be armed. Then the timer is set.
+ */
+int uct_varuna_ctl_rest_decide(uct_varuna_ctl_t *ctl);
+
+/* --- Receiving --- */
+
+/** Callback of the inner interfaces, which varuna_ctl_open.c installs; @a arg is the
+ *  uct_varuna_ctl_link_t. Lock held. */
+ucs_status_t uct_varuna_ctl_am_handler(void *arg, void *data,
+                                       size_t length, unsigned flags);
+
+/** Pass a message to its handler in the main thread. Lock held. */
+void uct_varuna_ctl_defer(uct_varuna_ctl_t *ctl, unsigned link,
+                          const uct_varuna_ctl_hdr_t *hdr, const void *body);
+
+/** @return Messages that came until now, except for pings and their answers. No lock. */
+unsigned uct_varuna_ctl_num_received(const uct_varuna_ctl_t *ctl);
+
+/** Main thread: receive what is there on behalf of the async context, unless another
+ *  thread is just doing that. Never blocks. */
+void uct_varuna_ctl_poll(uct_varuna_ctl_t *ctl);
+
+/** Main thread: handle what the async context has queued, and poll on its behalf
+ *  (worth calling now and then without an event): messages go to their handlers on the
+ *  bus, events of links and peers to their paths. @return number of events. */
+unsigned uct_varuna_ctl_dispatch(uct_varuna_ctl_t *ctl);
+
+/* --- Opening and closing --- */
+
+/* Opening and closing of the control plane. Called by the interface. */
+
+/**
+ * Open the control plane: worker, inner interfaces, the rows of its own messages. The
+ * rooms above register theirs before it listens.
+ */
+ucs_status_t uct_varuna_ctl_create(uct_varuna_iface_t *iface,
+                                   uct_varuna_ctl_t **ctl_p);
+
+/** The part of that which opens nothing: no links, no peers, no rows. */
+void uct_varuna_ctl_init(uct_varuna_ctl_t *ctl, uct_varuna_iface_t *iface);
+
+/** Its counterpart: releases messages, peers and endpoints. Lock not held. */
+void uct_varuna_ctl_cleanup(uct_varuna_ctl_t *ctl);
+
+/** Start calls from the async context. Lock held. */
+ucs_status_t uct_varuna_ctl_listen(uct_varuna_ctl_t *ctl);
+
+/** Let the last messages, CLOSE among them, leave; for a short time, as a peer may be
+ *  dead. It does not listen any more; lock not held. */
+void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl);
+
+/** Stop all calls from the async context, for good. The lock must not be held. */
+void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl);
+
+/** Close everything. It does not listen any more, and the rooms above are closed. */
+void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
+
+/** Open the interface of one link; its other fields stay as they are. */
+ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index);
+
+/** Close it. */
+void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link);
+
+/** Let the async context handle the events of a descriptor. */
+ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd);
+
+/* --- Opening again --- */
+
+/* Opens the control plane's interface of a link once more. */
+
+/**
+ * Open the control interface of a link once more, and close the one that was open: its
+ * messages on their way are lost, as on a link that fails. Main thread, lock held.
+ *
+ * @return UCS_ERR_BUSY if a room above has an endpoint there; other errors are logged.
+ *         The one that was open stays then.
+ */
+ucs_status_t uct_varuna_ctl_link_reopen(uct_varuna_ctl_t *ctl, unsigned link);
+
+/* --- One more link --- */
+
+/**
+ * Open the control interface of the next link, ctl->num_links, whose lanes are open. It is not
+ * used before uct_varuna_ctl_join(). Main thread, lock held.
+ *
+ * @param [in] dev_name  Its port.
+ */
+ucs_status_t uct_varuna_ctl_link_open_next(uct_varuna_ctl_t *ctl, const char *dev_name);
+
+/** The link is there: ++ctl->num_links. Peers that @a former reached are reached over it, and
+ *  get to know its address. Main thread, lock held. */
+void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned former);
+
+/* --- Sending --- */
+
+/* Sending of control messages. Lock held in all but uct_varuna_ctl_send(). */
+
+/**
+ * Send one control message on @a link (a local link index). Main thread or
+ * async context. No resource: queued inside. Without a reference to @a peer of its
+ * own, the caller must not use it afterwards.
+ *
+ * @param [in] whose  Its secret, vqp, epoch and opening are sent; nothing else of
+ *                    it.
+ */
+ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, uct_varuna_ctl_type_t type,
+                                 const uct_varuna_ctl_hdr_t *whose,
+                                 const void *body, size_t length);
+
+/** Answer the request @a hdr, which came over @a link. */
+void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                          unsigned link, const uct_varuna_ctl_hdr_t *hdr,
+                          uct_varuna_ctl_type_t type, const void *body,
+                          size_t length);
+
+/** Try again what waits in the queue. One peer which can't be sent to doesn't hold
+ * up the others; messages to one peer stay in order on a link. */
+void uct_varuna_ctl_flush_queue(uct_varuna_ctl_t *ctl);
+
+void uct_varuna_ctl_msg_free(uct_varuna_ctl_t *ctl,
+                             uct_varuna_ctl_msg_t *msg);
+
+/** Append our address, for a receiver that has to refuse the message. There is room for
+ * UCT_VARUNA_CTL_MAX_FROM bytes. @return The number of bytes used. */
+size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
+                                  uct_varuna_ctl_hdr_t *hdr);
+
+/** Local link over which to answer: @a link if it reaches the peer, and its NIC is not gone
+ *  since. */
+unsigned uct_varuna_ctl_reply_link(const uct_varuna_ctl_t *ctl,
+                                   const uct_varuna_peer_t *peer, unsigned link);
+
+/* --- Inner endpoints --- */
+
+/* Inner endpoints of the control plane. Lock held in all. */
+
+/** Create an inner endpoint that belongs to no peer, to addresses which were checked.
+ * In the end it is put in ctl->dead_eps, or destroyed. */
+ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const uct_device_addr_t *device_addr,
+                                      const uct_iface_addr_t *iface_addr,
+                                      uct_varuna_ctl_ep_t **ep_p);
+
+/** Destroy an inner endpoint at once, which is not in ctl->dead_eps; see
+ * uct_varuna_ctl_reap_eps() for when that is allowed. */
+void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
+/** Post on an inner endpoint. */
+ucs_status_t uct_varuna_ctl_ep_post(uct_ep_h inner, const void *data,
+                                    size_t length);
+
+/** Post a message now. @return UCS_ERR_NO_RESOURCE if that is not possible yet, and
+ * UCS_ERR_UNREACHABLE if our NIC is gone or seems to hang, or @a peer does not receive. */
+ucs_status_t uct_varuna_ctl_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link, const void *data,
+                                 size_t length);
+
+/** Forget the control endpoint of @a peer on @a link. It is destroyed once no
+ * callback runs and, unless it @a failed, its messages have left. */
+void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                            unsigned link, int failed);
+
+/** Messages to @a peer, which is doubtful, may wait on @a link since before that link
+ * worked again. They would fail, and all that follow with them: later messages do not wait
+ * for them. Does nothing if none waits for longer than a link takes that works. */
+void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link);
+
+/** The same for all peers to which messages fail, on all links but @a lost: it has
+ * failed, so the others are what is left. */
+void uct_varuna_ctl_renew_others(uct_varuna_ctl_t *ctl, unsigned lost);
+
+/** Destroy the dropped endpoints for which that is true, or all by @a force. */
+void uct_varuna_ctl_reap_eps(uct_varuna_ctl_t *ctl, int force);
+
+/** Installed by varuna_ctl_open.c: a control endpoint has failed. */
+ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
+                                        ucs_status_t status);
+
+/* --- Peers that are probably dead --- */
+
+/* Limits what is sent to peers that are probably dead. Lock held in all. */
+
+/** May a message be posted to @a peer on @a link now? */
+int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                              unsigned link);
+
+/** May a message be posted to a stranger now? It is taken for posted. */
+int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
+/** @return Whether messages of that endpoint, to a doubtful peer, may wait. */
+int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
+                               const uct_varuna_ctl_ep_t *ep);
+
+/** One was posted, or failed later, or the endpoint is about to be destroyed. */
+void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                             unsigned link);
+void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link);
+void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
+/* --- Strangers --- */
+
+/* Refuses messages: those of peers, and those of processes that our application does
+ * not know. Lock held in all of it. */
+
+/**
+ * Refuse a message that has come over @a link from a process that is not a peer here, if
+ * the message has its address: a restarted process has no peers, and its former peers must
+ * learn that. Nothing of the message is kept.
+ *
+ * @param [in] hdr  Message that has passed uct_varuna_parse_ctl(), with its body.
+ */
+void uct_varuna_stranger_refuse(uct_varuna_ctl_t *ctl, unsigned link,
+                                const uct_varuna_ctl_hdr_t *hdr,
+                                ucs_status_t status);
+
+/** The same for a message of an older version; the answer has ours. */
+void uct_varuna_stranger_refuse_old(uct_varuna_ctl_t *ctl, unsigned link,
+                                    const void *data, size_t length);
+
+void uct_varuna_strangers_init(uct_varuna_ctl_t *ctl);
+
+/** Drops the endpoints, before all that are dropped are destroyed. */
+void uct_varuna_strangers_cleanup(uct_varuna_ctl_t *ctl);
+
+/** Refuse the request @a hdr. Its body follows it, and its sender's address unless the
+ *  sender is a known peer. */
+void uct_varuna_ctl_reject(uct_varuna_ctl_t *ctl, unsigned link,
+                           const uct_varuna_ctl_hdr_t *hdr,
+                           ucs_status_t status);
+
+/** Forget the endpoint to the last stranger on a link: it is in ctl->dead_eps then. */
+void uct_varuna_stranger_drop(uct_varuna_ctl_t *ctl, unsigned link);
 
 #endif

@@ -8,7 +8,6 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ctl_ep.h"
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
 #include <uct/ib/varuna/lanes/varuna_lanes.h>

@@ -7,17 +7,11 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ctl_open.h"
 #include "varuna_ctl.h"
-#include "varuna_ctl_ep.h"
-#include "varuna_ctl_progress.h"
 #include "varuna_ports.h"
-#include "varuna_ctl_receive.h"
-#include "varuna_ctl_send.h"
 #include "varuna_heartbeat.h"
 #include "varuna_bus.h"
 #include "varuna_peer.h"
-#include "varuna_stranger.h"
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ucx/varuna_ud.h>

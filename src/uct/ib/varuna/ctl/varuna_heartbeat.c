@@ -17,9 +17,6 @@
 
 #include "varuna_heartbeat.h"
 #include "varuna_ctl.h"
-#include "varuna_ctl_ep.h"
-#include "varuna_ctl_progress.h"
-#include "varuna_ctl_send.h"
 #include "varuna_ports.h"
 #include "varuna_bus.h"
 #include "varuna_peer.h"

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Ports that get another address: using it, and letting peers know. See
- * varuna_moves_apply.h.
+ * varuna_ports.h.
  *
  *   event of the port          the address differs: the link is down (async context)
  *          |
@@ -24,12 +24,9 @@
 #  include "config.h"
 #endif
 
-#include "varuna_moves_apply.h"
-#include "varuna_ctl_open.h"
-#include "varuna_ctl_send.h"
-#include "varuna_path.h"
-#include "varuna_peer.h"
 #include "varuna_ports.h"
+#include "varuna_ctl.h"
+#include "varuna_peer.h"
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 #include <ucs/debug/log.h>

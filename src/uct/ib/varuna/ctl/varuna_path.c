@@ -8,10 +8,9 @@
 #  include "config.h"
 #endif
 
-#include "varuna_path.h"
+#include "varuna_peer.h"
 #include "varuna_ctl.h"
 #include "varuna_heartbeat.h"
-#include "varuna_peer.h"
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 #include <ucs/debug/log.h>

@@ -16,7 +16,6 @@
 #include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 #include "varuna_peer.h"
 #include "varuna_ctl.h"
-#include "varuna_ctl_ep.h"
 #include "varuna_bus.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 

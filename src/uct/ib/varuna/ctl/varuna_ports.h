@@ -9,6 +9,7 @@
 #define UCT_VARUNA_PORTS_H_
 
 #include "varuna_ctl.h"
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
 
 /** A port has changed: inform peers, the rooms above and the main thread. The detector's
  *  callback. */
@@ -79,5 +80,40 @@ void uct_varuna_moves_announce(uct_varuna_ctl_t *ctl);
 
 /** Called now and then, with the lock held. */
 void uct_varuna_moves_tick(uct_varuna_ctl_t *ctl, ucs_time_t now);
+
+/* --- The addresses of our interface --- */
+
+/* Writes the addresses of our interface; varuna_msg.c reads them. */
+
+/** Write the full interface address, which control messages carry.
+ *  @return bytes used. */
+size_t uct_varuna_iface_pack_full_address(uct_varuna_iface_t *iface,
+                                          void *buffer, size_t max);
+
+/** Write the short interface address, for which UCP has 63 bytes. It always has
+ *  UCT_VARUNA_IFACE_ADDR_MAX bytes, zero after the last link: in unified mode, UCP uses
+ *  the length of its own address for those of its peers. @return number of links that
+ *  had room. */
+unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
+                                             void *buffer);
+
+/* --- Interfaces of ports that moved --- */
+
+/* The interfaces of a link whose port has another address use it, and peers ask for it. */
+
+/** Let the links of moved ports have their new address, as soon as that can be had. Main
+ *  thread, lock not held. */
+void uct_varuna_moves_apply_all(uct_varuna_ctl_t *ctl);
+
+/** The same, if there are any. */
+static inline void uct_varuna_moves_progress(uct_varuna_ctl_t *ctl)
+{
+    if (__atomic_load_n(&ctl->moves.links, __ATOMIC_ACQUIRE) != 0) {
+        uct_varuna_moves_apply_all(ctl);
+    }
+}
+
+/** Register the messages LINKS_REQ and LINKS_REP. */
+void uct_varuna_moves_init(uct_varuna_ctl_t *ctl);
 
 #endif

@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_tl_iface.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_witness.h>

@@ -9,14 +9,13 @@
 #endif
 
 #include "varuna_tl_iface.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
-#include <uct/ib/varuna/ctl/varuna_moves_apply.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_config.h"
 #include "varuna_modes.h"
 #include "varuna_times.h"
 #include "varuna_progress.h"
-#include <uct/ib/varuna/ctl/varuna_addr.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>

@@ -8,7 +8,7 @@
 #endif
 
 #include "varuna_join.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/responder/varuna_spare.h>
 

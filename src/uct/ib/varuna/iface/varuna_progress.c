@@ -9,8 +9,8 @@
 #endif
 
 #include "varuna_tl_iface.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_moves_apply.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include "varuna_progress.h"
 #include "varuna_join.h"

@@ -10,7 +10,7 @@
 #endif
 
 #include "varuna_baseline.h"
-#include <uct/ib/varuna/ctl/varuna_path.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_lane.h"
 #include "varuna_ring.h"
 #include "varuna_rebuild.h"

@@ -10,7 +10,7 @@
 #endif
 
 #include "varuna_ep_ctl.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/core/varuna_held.h>

@@ -9,7 +9,6 @@
 
 #include "varuna_ep_life.h"
 #include "varuna_device.h"
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include "varuna_compare.h"
@@ -26,11 +25,8 @@
 #include "varuna_ep_ctl.h"
 #include "varuna_ep_event.h"
 #include "varuna_rebuild.h"
-#include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 
 #include <ucs/debug/memtrack_int.h>

@@ -23,7 +23,6 @@
 #include "varuna_hang.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_ring.h"

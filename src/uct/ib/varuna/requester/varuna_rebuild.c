@@ -10,7 +10,6 @@
 
 #include "varuna_rebuild.h"
 #include "varuna_device.h"
-#include <uct/ib/varuna/ctl/varuna_path.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>

@@ -2,7 +2,7 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Late answers. Either the process that was asked does not exist any more, and the one
- * that has its queue pairs now refuses (varuna_stranger.c); or an endpoint was closed
+ * that has its queue pairs now refuses (varuna_ctl_send.c); or an endpoint was closed
  * before its request to open arrived, which was on its way over another link.
  */
 #ifdef HAVE_CONFIG_H
@@ -11,7 +11,6 @@
 
 #include "varuna_stale.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_ep_event.h"
 #include "varuna_eps.h"

@@ -13,10 +13,7 @@
 
 #include "varuna_connect.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_spare.h"
 #include "varuna_fence.h"
 #include "varuna_target.h"

@@ -12,11 +12,8 @@
 #include "varuna_spare.h"
 #include "varuna_target.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
-#include <uct/ib/varuna/ctl/varuna_retry.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>

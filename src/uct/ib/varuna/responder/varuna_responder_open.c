@@ -16,10 +16,8 @@
 #include "varuna_fence.h"
 #include "varuna_spare.h"
 #include "varuna_target_log.h"
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 

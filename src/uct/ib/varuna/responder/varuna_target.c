@@ -16,14 +16,10 @@
 #endif
 
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
-#include <uct/ib/varuna/ctl/varuna_ports.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_connect.h"
 #include "varuna_fence.h"
 #include "varuna_target.h"

@@ -9,9 +9,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>

@@ -10,7 +10,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_msg.h>
-#include <uct/ib/varuna/ctl/varuna_addr.h>
+#include <uct/ib/varuna/ctl/varuna_ports.h>
 }
 
 #include <algorithm>

@@ -10,8 +10,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_open.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_worker.h>

@@ -9,8 +9,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_witness.h>

@@ -10,7 +10,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
-#include <uct/ib/varuna/ctl/varuna_moves_apply.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 }
 

@@ -10,9 +10,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 }
 
 #include <algorithm>

@@ -9,8 +9,7 @@
 #include "fake_host.h"
 
 extern "C" {
-#include <uct/ib/varuna/ctl/varuna_ctl_receive.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include <uct/ib/varuna/iface/varuna_progress.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>

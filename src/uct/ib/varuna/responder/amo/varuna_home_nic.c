@@ -9,7 +9,6 @@
 
 #include "varuna_home_nic.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 
 #include <ucs/debug/log.h>
 #include <string.h>

@@ -11,13 +11,9 @@
 #include "varuna_fault.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
 #include <uct/ib/varuna/responder/varuna_target.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>

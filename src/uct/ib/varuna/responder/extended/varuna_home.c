@@ -15,8 +15,6 @@
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_send.h>
-#include <uct/ib/varuna/ctl/varuna_stranger.h>
 #include "varuna_home.h"
 
 #include <ucs/debug/log.h>

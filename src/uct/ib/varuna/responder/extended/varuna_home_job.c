@@ -16,7 +16,6 @@
 #include "varuna_home.h"
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_ep.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 
 #include <ucs/arch/cpu.h>

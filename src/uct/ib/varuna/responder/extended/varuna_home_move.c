@@ -18,7 +18,6 @@
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_ctl_progress.h>
 #include "varuna_home.h"
 #include <uct/ib/varuna/responder/varuna_fence.h>
 #include <uct/ib/varuna/responder/varuna_target.h>
