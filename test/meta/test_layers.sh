@@ -335,8 +335,8 @@ test_object_without_source() {
 # The responder is below the atomics of the requester, but apart
 test_folders_that_are_apart() {
     cp -r "$top/src/uct/ib/varuna" src
-    echo '#include <uct/ib/varuna/responder/amo/varuna_home_name.h>' >>src/requester/extended/varuna_amo.c
-    fails 1 'wrong: requester/extended/varuna_amo uses responder/amo/varuna_home_name, and' \
+    echo '#include <uct/ib/varuna/responder/amo/varuna_home_nic.h>' >>src/requester/extended/varuna_amo.c
+    fails 1 'wrong: requester/extended/varuna_amo uses responder/amo/varuna_home_nic, and' \
         judge "$top/test/meta/layers/varuna" src "$RCV_BUILD/src/uct/ib/varuna"
 }
 

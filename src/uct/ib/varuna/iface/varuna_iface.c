@@ -28,9 +28,7 @@
 #include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_pending.h>
 #include <uct/ib/varuna/requester/varuna_sm.h>
-#include <uct/ib/varuna/responder/varuna_am.h>
-#include <uct/ib/varuna/responder/varuna_connect.h>
-#include <uct/ib/varuna/responder/varuna_responder_open.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 

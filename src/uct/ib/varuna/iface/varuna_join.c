@@ -10,7 +10,7 @@
 #include "varuna_join.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/md/varuna_health.h>
-#include <uct/ib/varuna/responder/varuna_spare.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>

@@ -10,7 +10,7 @@
 #include "varuna_modes.h"
 #include <uct/ib/varuna/rc_varuna.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
-#include <uct/ib/varuna/responder/amo/varuna_home_name.h>
+#include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
 #include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
 #if UCT_VARUNA_HAVE_EXTENDED
 #include <uct/ib/varuna/requester/extended/varuna_amo_ext.h>

@@ -18,7 +18,7 @@
 #include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>
 #include <uct/ib/varuna/responder/varuna_fence.h>
-#include <uct/ib/varuna/responder/varuna_responder_open.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include <string.h>

@@ -15,12 +15,10 @@
 #  include "config.h"
 #endif
 
-#include "varuna_am.h"
+#include "varuna_responder.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_fence.h"
 #include <uct/ib/varuna/core/varuna_held.h>
-#include "varuna_responder_open.h"
-#include "varuna_target_log.h"
 
 #include <ucs/sys/math.h>
 #include <ucs/debug/memtrack_int.h>

@@ -78,4 +78,20 @@ void uct_varuna_gap_tell(uct_varuna_responder_t *resp,
 /** The target is being destroyed. */
 void uct_varuna_gap_forget(uct_varuna_target_t *target);
 
+/* --- Arrival in memory of devices --- */
+
+/* Whether what a NIC has accepted for memory of devices (GPUs) has arrived there. A reset of
+ * the queue pair is evidence for the host's memory alone: data for a device goes another way. */
+
+/**
+ * Read memory of each device of which peers have keys, over the NIC of a link. Thread of that
+ * NIC.
+ *
+ * @return Nonzero if all that this NIC has accepted has arrived; 0 if that is not known.
+ */
+int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link);
+
+/** The interface is closed. What a hanging NIC uses is left alone. */
+void uct_varuna_arrival_cleanup(uct_varuna_responder_t *resp);
+
 #endif

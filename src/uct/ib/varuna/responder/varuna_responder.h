@@ -1,15 +1,15 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The responder: what peers have in this process. It has no functions of its own; its
- * parts are kept by the files that are named here.
+ * The responder: what peers have in this process, and the functions of the files that keep
+ * its parts, except those of targets and fences.
  *
  *   async context, lock held              main thread
  *   ------------------------              -----------
  *   OPEN_REQ, CLOSE (varuna_target.c)     destroys closed targets
  *   FENCE_REQ (varuna_fence.c)              (varuna_responder_open.c)
  *                                         watches gaps (varuna_fence.c)
- *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_spare.c)
+ *   CONNECT_REQ (varuna_connect.c)        makes spare queue pairs (varuna_connect.c)
  *   ATOMIC_REQ, HOME_REQ                 registers log rings (varuna_target_log.c)
  *     (varuna_target.c)
  *
@@ -25,6 +25,8 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/md/varuna_own.h>
+#include <uct/ib/varuna/lanes/varuna_lanes.h>
+#include <uct/ib/varuna/core/varuna_def.h>
 
 /* Targets: chunks of 256, since one chunk's logs are 272 KB. */
 #define UCT_VARUNA_TARGET_CHUNK_BITS 8
@@ -226,7 +228,7 @@ struct uct_varuna_responder {
     void                       *amo_part;  /* Of the mode of atomics, which knows its type */
     struct uct_varuna_readback *readbacks[UCT_VARUNA_MAX_LINKS]; /* By link; NULL: not needed
                                               yet. Of the NIC's thread. Owner:
-                                              varuna_arrival.c */
+                                              varuna_fence.c */
     unsigned                   no_last_wqe; /* Links whose NIC does not raise that event.
                                               Owner: varuna_fence.c */
     struct {                               /* Active messages. Main thread. Owner:
@@ -255,5 +257,142 @@ uct_varuna_responder_peer(const uct_varuna_responder_t *resp, const uct_varuna_p
 {
     return (uct_varuna_responder_peer_t*)uct_varuna_peer_part(peer, resp->peer_part);
 }
+
+/* --- Active messages --- */
+
+/* Their receive side: exactly once, in order, over several lanes. varuna_am.c. */
+
+/** Nothing was received so far. */
+void uct_varuna_am_init(uct_varuna_responder_t *resp);
+
+/** AM handler of every inner data interface; @a arg is its lane_iface. */
+ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
+                                   unsigned flags);
+
+/* --- Connections --- */
+
+/* varuna_connect.c, as the spare queue pairs. */
+
+/** Add the rows of CONNECT_REQ. */
+void uct_varuna_connect_init(uct_varuna_responder_t *resp);
+
+/** The queue pair is not its target's any more, and is destroyed later, perhaps after the
+ *  target. Lock held. */
+void uct_varuna_connect_forget(uct_varuna_responder_t *resp, uct_ep_h ep);
+
+/** Error handler of the inner RC interfaces, for endpoints which are no
+ *  requester's lane: main thread. The passive side waits for the requester.
+ *  @return nonzero if the endpoint is a target's. */
+int uct_varuna_target_ep_failed(uct_varuna_responder_t *resp, uct_ep_h inner);
+
+/* --- Opening and closing --- */
+
+/* Called by the interface. */
+
+/** Open the responder and register its rows. The control plane is open and does not
+ *  listen yet; lock held. @a amo: the mode of atomics, may be NULL. */
+ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
+                                         uct_varuna_ctl_t *ctl,
+                                         const uct_varuna_served_ops_t *amo,
+                                         uct_varuna_responder_t **resp_p);
+
+/** Close all targets. The control plane does not listen any more. */
+void uct_varuna_responder_destroy(uct_varuna_responder_t *resp);
+
+/** Main thread, lock not held: what the async context has left to it, and what it keeps
+ *  ready for that. */
+void uct_varuna_responder_progress(uct_varuna_responder_t *resp);
+
+/* --- Targets that nobody knows --- */
+
+/* Targets whose requester may not know that it has them. */
+
+/** Give the clock its job. */
+void uct_varuna_unused_start(uct_varuna_responder_t *resp);
+
+/* --- Orphans --- */
+
+/* Targets whose requester died without a word, so that no CLOSE ever comes.
+ * Called by varuna_responder_open.c and varuna_am.c (async context, lock held, unless a
+ * function says otherwise). */
+
+/** Give the clock its job, if ORPHAN_TIMEOUT is not zero. */
+void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
+
+/** Main thread, lock not held: the target was given up. Its queue pairs go; what
+ *  its requester could still use, should it live, is kept for a while. */
+void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
+
+/** Main thread, lock not held: its requester lives, and sends messages. */
+void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
+                               uct_varuna_target_t *target);
+
+/** Main thread: destroy those which are kept. */
+void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp);
+
+/* --- Spare queue pairs --- */
+
+/* And those that the main thread is to destroy. */
+
+/** Main thread, before any other thread uses them: makes all spare endpoints that can be had. */
+ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
+
+/** Main thread: one more link, before it is there. It may be called again. */
+ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link);
+
+/** Main thread: destroys all of them. */
+void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp);
+
+/** Main thread, lock not held: makes spare endpoints until there are @a wanted. @return
+ *  UCS_ERR_NO_RESOURCE if the NIC had none and is not to be asked now. */
+ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
+                                    unsigned wanted);
+
+/** Main thread, lock not held: makes what has been taken, one for each link in a
+ * call, and destroys what was dropped. */
+void uct_varuna_spares_progress(uct_varuna_responder_t *resp);
+
+/** @return an endpoint, NULL if there is none. Lock held. */
+uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link);
+
+/** Destroy a queue pair whose incarnation is over, as soon as UCX can. Main thread, lock
+ *  not held.
+ *
+ * @param [in] is_reset  It is in RESET.
+ */
+void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);
+
+/** Make the main thread do that. Lock held. */
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);
+
+/* --- Ids and logs of targets --- */
+
+/* The log rings belong to the ids. Lock held, unless a function says otherwise.
+ * varuna_target_log.c. */
+
+/** Main thread, before any other thread uses them: makes the first ids ready. */
+ucs_status_t uct_varuna_target_logs_init(uct_varuna_responder_t *resp);
+
+/** Main thread, no other user is left. */
+void uct_varuna_target_logs_cleanup(uct_varuna_responder_t *resp);
+
+/** Main thread, lock not held: makes an id ready, if some have been taken. */
+void uct_varuna_target_logs_progress(uct_varuna_responder_t *resp);
+
+/** Get an id whose log rings have a new registration. */
+ucs_status_t uct_varuna_target_id_get(uct_varuna_responder_t *resp, uint32_t *id_p);
+
+/** Give it back: nothing that is posted from now on is for its rings. */
+void uct_varuna_target_id_put(uct_varuna_responder_t *resp, uint32_t id);
+
+/** The rings of an id, and their registration. No lock. */
+uint64_t *uct_varuna_target_log(const uct_varuna_responder_t *resp, uint32_t id);
+
+const uct_varuna_own_t *
+uct_varuna_target_log_key(const uct_varuna_responder_t *resp, uint32_t id);
+
+/** Register the rings of an id that is in use on one more NIC, see uct_varuna_own_add(). */
+ucs_status_t uct_varuna_target_log_add(uct_varuna_responder_t *resp, uint32_t id, unsigned nic,
+                                       uint64_t *key_p);
 
 #endif

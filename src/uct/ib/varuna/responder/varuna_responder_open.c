@@ -8,14 +8,9 @@
 #endif
 
 #include "varuna_target.h"
-#include "varuna_arrival.h"
-#include "varuna_responder_open.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include "varuna_am.h"
-#include "varuna_connect.h"
 #include "varuna_fence.h"
-#include "varuna_spare.h"
-#include "varuna_target_log.h"
+#include "varuna_responder.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/ctl/varuna_heartbeat.h>

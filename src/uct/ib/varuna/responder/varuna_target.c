@@ -3,9 +3,8 @@
  *
  * Responder's side of vQPs: opens and closes them at the requester's wish, and
  * owns their completion logs (varuna_connect.c connects them, varuna_fence.c stops
- * them). It may
- * never call its progress function, so what recovery needs runs in the async
- * context.
+ * them). It may never call its progress function, so what recovery needs runs in the
+ * async context.
  *
  * Incarnation e writes its log into ring (e % UCT_VARUNA_LOG_COUNT). A ring is cleared
  * when the incarnation before is fenced, and when it is connected: entries of an older
@@ -20,11 +19,9 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
-#include "varuna_connect.h"
+#include "varuna_responder.h"
 #include "varuna_fence.h"
 #include "varuna_target.h"
-#include "varuna_spare.h"
-#include "varuna_target_log.h"
 #include <uct/ib/varuna/core/varuna_held.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_random.h>

@@ -11,7 +11,7 @@
  *                     +----------------------------------------------+
  *
  * Registering takes a command of each NIC. The main thread keeps some ids ready, as
- * it does with queue pairs (varuna_spare.c); the async context registers only if there
+ * it does with queue pairs (varuna_connect.c); the async context registers only if there
  * are none. Neither waits long for a NIC that hangs: the key does without it, and
  * requesters without that link.
  */
@@ -19,7 +19,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_target_log.h"
+#include "varuna_responder.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 
 #include <ucs/debug/assert.h>

@@ -17,7 +17,7 @@ extern "C" {
 #if UCT_VARUNA_HAVE_EXTENDED
 #include <uct/ib/varuna/responder/extended/varuna_home.h>
 #endif
-#include <uct/ib/varuna/responder/varuna_responder_open.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 #include <uct/base/uct_worker.h>
 }
 

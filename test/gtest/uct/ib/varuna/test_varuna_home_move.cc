@@ -10,7 +10,7 @@
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/responder/extended/varuna_home.h>
-#include <uct/ib/varuna/responder/varuna_spare.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
 #include <cerrno>

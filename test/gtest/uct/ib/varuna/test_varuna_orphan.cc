@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
-#include <uct/ib/varuna/responder/varuna_responder_open.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
 #include <cstring>

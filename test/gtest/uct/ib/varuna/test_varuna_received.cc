@@ -8,7 +8,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/varuna_held.h>
-#include <uct/ib/varuna/responder/varuna_am.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 #include <uct/ib/varuna/responder/varuna_fence.h>
 }
 

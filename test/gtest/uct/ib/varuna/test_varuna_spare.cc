@@ -12,7 +12,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
-#include <uct/ib/varuna/responder/varuna_spare.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
 class test_varuna_spare : public ucs::test {

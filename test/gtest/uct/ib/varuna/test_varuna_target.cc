@@ -8,8 +8,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
-#include <uct/ib/varuna/responder/varuna_connect.h>
-#include <uct/ib/varuna/responder/varuna_target_log.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
 

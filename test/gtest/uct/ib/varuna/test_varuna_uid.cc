@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
-#include <uct/ib/varuna/responder/extended/varuna_arena.h>
+#include <uct/ib/varuna/responder/extended/varuna_home.h>
 #include <uct/ib/varuna/rc_varuna.h>
 #include <ucs/sys/sys.h>
 }

@@ -6,8 +6,8 @@
  * resolves UIDs of dead or slow owners. All of it runs in the async context with the lock
  * held, over a loopback of the home NIC.
  *
- *   HOME_REQ -> varuna_home.c -> varuna_home_job.c -> loopback -> varuna_home_job.c -> REP
- *   timer    -> varuna_worker.c -------^
+ *   HOME_REQ -> varuna_home.c -> loopback -> varuna_home.c -> REP
+ *   timer    -> varuna_arena.c --^
  *
  * varuna_home_move.c drives it, and moves the home NIC, which ends connections of
  * targets.
@@ -15,11 +15,45 @@
 #ifndef UCT_VARUNA_HOME_H_
 #define UCT_VARUNA_HOME_H_
 
-#include "varuna_arena.h"
 #include <uct/ib/varuna/core/extended/varuna_amo_sm.h>
 #include <uct/ib/varuna/md/varuna_own.h>
 #include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
+
+/* --- The arena of slots --- */
+
+/* The responder's slots for atomics with extended status: one arena for the process,
+ * because two of its interfaces may expose the same memory, and a client that meets a
+ * UID must find its slot. varuna_arena.c. */
+
+/** UCT_VARUNA_SLOTS_MAX of each; pages of their own. */
+typedef struct uct_varuna_arena {
+    uct_varuna_slot_t          *slots;    /* Bodies; NULL: there is no arena */
+    uint64_t                   *marks;
+} uct_varuna_arena_t;
+
+/** Take a reference to the arena; the first one creates it. */
+ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena);
+
+/** Release a reference; the last one frees it. */
+void uct_varuna_arena_put(void);
+
+/** In a new child: the arena is the parent's. */
+void uct_varuna_arena_forked(void);
+
+/**
+ * Take a block of UCT_VARUNA_SLOT_BLOCK slots. The marks of all are PENDING, with
+ * generations that they have not had in this process.
+ *
+ * @return Index of its first slot, UCT_VARUNA_SLOT_NONE if there is none left.
+ */
+uint32_t uct_varuna_arena_alloc(void);
+
+/** Free a block: nobody can write to it any more, and no target holds one of its UIDs
+ * (rule 7). */
+void uct_varuna_arena_free(uint32_t first);
+
+/* --- The home NIC --- */
 
 extern const uct_varuna_served_ops_t uct_varuna_home_ops;
 
@@ -120,7 +154,7 @@ uct_varuna_job_t *uct_varuna_home_job_create(uct_varuna_home_t *home);
 /** Begin the first job in the list, unless it is under way. */
 void uct_varuna_home_run(uct_varuna_home_t *home);
 
-/* --- varuna_arena.c --- */
+/* --- Blocks of slots --- */
 
 /** Register the arena with this interface's memory domain. */
 ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home);
@@ -137,7 +171,7 @@ size_t uct_varuna_blocks_fill_open(uct_varuna_home_t *home,
 void uct_varuna_blocks_close_client(uct_varuna_home_t *home,
                                     uct_varuna_home_client_t *client);
 
-/* --- varuna_home_job.c --- */
+/* --- Jobs --- */
 
 /** Post the access of the first job on the loopback of @a link, whose NIC is
  *  @a nic. @return As UCT does: UCS_INPROGRESS, or UCS_OK if it is done. */
@@ -161,12 +195,12 @@ int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job);
 void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
                            ucs_status_t status);
 
-/* --- varuna_home_move.c --- */
+/* --- Moves --- */
 
 /** Register the rows of the bus, and the job of the clock. */
 void uct_varuna_home_move_init(uct_varuna_responder_t *resp);
 
-/* --- varuna_worker.c --- */
+/* --- The worker --- */
 
 /** The worker's period is over: resolve slots of dead or slow owners. */
 void uct_varuna_worker_step(uct_varuna_home_t *home);
