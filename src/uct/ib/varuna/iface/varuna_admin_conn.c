@@ -18,7 +18,6 @@
 #  include "config.h"
 #endif
 
-#include "varuna_admin_conn.h"
 #include "varuna_admin.h"
 #include "varuna_admin_proto.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>

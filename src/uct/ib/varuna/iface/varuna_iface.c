@@ -12,9 +12,6 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_config.h"
-#include "varuna_modes.h"
-#include "varuna_times.h"
 #include "varuna_progress.h"
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>

@@ -1,13 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Links that succeed those whose NIC was reset. See varuna_join.h.
+ * Links that succeed those whose NIC was reset. See varuna_tl_iface.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_join.h"
+#include "varuna_tl_iface.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>

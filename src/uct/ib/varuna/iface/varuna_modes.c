@@ -1,13 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The table of modes of atomics. See varuna_modes.h.
+ * The table of modes of atomics. See varuna_tl_iface.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_modes.h"
+#include "varuna_tl_iface.h"
 #include <uct/ib/varuna/rc_varuna.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
 #include <uct/ib/varuna/responder/amo/varuna_home_nic.h>

@@ -3,20 +3,58 @@
  *
  * Registers the component and the transport with UCX when the library is loaded, by
  * rc_varuna_preload.c or by UCX's module loader, if UCX is the one that it was built for.
+ * And what a child of fork() forgets.
  * Called by the dynamic linker.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_fork.h"
+#include "varuna_admin.h"
+#include "varuna_tl_iface.h"
 #include <uct/ib/varuna/core/varuna_def.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_fork.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.h>
+#include <uct/ib/varuna/ucx/varuna_verbs.h>
 
 #include <ucs/debug/log.h>
 #include <uct/base/uct_iface.h>
 #include <string.h>
+#include <pthread.h>
+
+/* --- Children of fork() --- */
+
+/* A child can open interfaces of its own; what it has inherited is the parent's, and the child
+ * only forgets it. Here is the list of all that a process has once, whichever interface uses
+ * it. */
+
+/* Locks, lists of the parent's objects, and descriptors that others would take for ours. The
+ * queues of commands to NICs (md/varuna_cmd.c) know their process by themselves: there is one
+ * for each NIC. */
+static void uct_varuna_fork_child(void)
+{
+    uct_varuna_ucx_fork_child();
+    uct_varuna_admin_forked();
+    uct_varuna_admin_sock_forked();
+    uct_varuna_modes_forked();
+    uct_varuna_verbs_fence_forked();
+    uct_varuna_mlx5_grants_forked();
+}
+
+/* The library was loaded: handle each fork() from now on */
+static void uct_varuna_fork_init(void)
+{
+    int ret = pthread_atfork(uct_varuna_ucx_fork_prepare, uct_varuna_ucx_fork_parent,
+                             uct_varuna_fork_child);
+
+    if (ret != 0) {
+        ucs_warn("rc_varuna: forked processes must not use UCX: %s", strerror(ret));
+    }
+}
+
+/* --- Registration --- */
 
 extern uct_tl_t UCT_TL_NAME(rc_varuna); /* varuna_iface.c */
 

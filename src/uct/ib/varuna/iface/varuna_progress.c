@@ -13,7 +13,6 @@
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include "varuna_progress.h"
-#include "varuna_join.h"
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_eps.h>
 #include <uct/ib/varuna/requester/varuna_scan.h>

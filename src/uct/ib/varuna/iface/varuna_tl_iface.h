@@ -10,7 +10,11 @@
 
 #include "varuna_admin.h"
 #include <uct/ib/varuna/requester/varuna_requester.h>
+#include <uct/ib/varuna/requester/varuna_amo_ops.h>
+#include <uct/ib/varuna/responder/varuna_responder.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/api/uct.h>
+#include <ucs/config/parser.h>
 
 typedef struct uct_varuna_iface_config {
     uct_iface_config_t         super;
@@ -87,5 +91,74 @@ void uct_varuna_admin_iface_unregister(uct_varuna_tl_iface_t *iface);
 
 /** Obey the commands given since the last call. */
 void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now);
+
+/* --- Options that are times --- */
+
+/* UCX's parser accepts numbers that cannot be used as a time. varuna_config.c. */
+
+/* Longer times become this one: nobody lives to see the difference, and sums of some of
+ * them do not overflow (seconds, 10 years) */
+#define UCT_VARUNA_TIMES_MAX         315360000.0
+
+/**
+ * Check all options of a table that are times, whichever these are. A time in seconds
+ * that is infinite or too long becomes UCT_VARUNA_TIMES_MAX. Negative ones, and those
+ * that are no number, are refused with a message.
+ *
+ * @param [in]    table   Its options of type TIME and TIME_UNITS are looked at.
+ * @param [in]    prefix  Of their names.
+ * @param [inout] config  Their values.
+ *
+ * @return UCS_ERR_INVALID_PARAM if one was refused.
+ */
+ucs_status_t uct_varuna_times_check(const ucs_config_field_t *table, const char *prefix,
+                                    void *config);
+
+/* --- Options --- */
+
+/* UCX_RC_VARUNA_*. Called by varuna_iface.c. */
+
+extern ucs_config_field_t uct_varuna_iface_config_table[];
+
+/** Take over the options, within their limits. @return UCS_ERR_INVALID_PARAM, which is
+ *  logged, if one of them has no meaning. */
+ucs_status_t uct_varuna_iface_set_config(uct_varuna_iface_t *iface,
+                                         const uct_varuna_iface_config_t *config);
+
+/** Set the link table up; the file of links has the last word on the policy. */
+void uct_varuna_iface_init_link_table(uct_varuna_iface_t *iface,
+                                      const uct_varuna_iface_config_t *config);
+
+/* --- Modes of atomics --- */
+
+/* Which code serves a mode of atomics. varuna_modes.c. */
+
+typedef struct uct_varuna_mode {
+    const uct_varuna_amo_ops_t    *requester; /* NULL: it is not built */
+    const uct_varuna_served_ops_t *responder; /* NULL: the NIC alone serves peers */
+} uct_varuna_mode_t;
+
+/** @return The code that serves the mode of a memory domain. */
+const uct_varuna_mode_t *uct_varuna_mode(const uct_varuna_md_t *md);
+
+/** In a new child: forget what modes have once for each process. */
+void uct_varuna_modes_forked(void);
+
+/* --- Links that succeed others --- */
+
+/* A link of an interface whose NIC was reset gets a successor: a further link on the same port,
+ * with the NIC's new number (md/varuna_return.c). The former link stays as it is, down for ever,
+ * since lanes may be open there; nothing is posted on it, and it is in no address any more. */
+
+/** Open what is to be opened. Main thread, not inside progress of an inner interface. */
+void uct_varuna_join_all(uct_varuna_tl_iface_t *iface);
+
+/** The same, if there is anything. */
+static inline void uct_varuna_join_progress(uct_varuna_tl_iface_t *iface)
+{
+    if (__atomic_load_n(&iface->super.super.ctl->announce.joins, __ATOMIC_ACQUIRE) != 0) {
+        uct_varuna_join_all(iface);
+    }
+}
 
 #endif

@@ -14,7 +14,7 @@
  *                                          when it opens UCX: all handlers that it has
  *                                          inherited are removed, so UCX starts a thread
  *
- * Called by the handlers of pthread_atfork() (iface/varuna_fork.c).
+ * Called by the handlers of pthread_atfork() (iface/varuna_module.c).
  */
 #ifndef UCT_VARUNA_UCX_FORK_H_
 #define UCT_VARUNA_UCX_FORK_H_

@@ -8,7 +8,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/iface/varuna_admin.h>
-#include <uct/ib/varuna/iface/varuna_admin_conn.h>
 #include <uct/ib/varuna/iface/varuna_admin_proto.h>
 #include <uct/ib/varuna/rc_varuna.h>
 }

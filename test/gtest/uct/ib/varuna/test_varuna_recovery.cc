@@ -8,7 +8,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
-#include <uct/ib/varuna/iface/varuna_config.h>
+#include <uct/ib/varuna/iface/varuna_tl_iface.h>
 }
 
 #include <climits>

@@ -4,7 +4,7 @@
 #include <common/test.h>
 
 extern "C" {
-#include <uct/ib/varuna/iface/varuna_times.h>
+#include <uct/ib/varuna/iface/varuna_tl_iface.h>
 #include <ucs/time/time.h>
 }
 
