@@ -242,8 +242,8 @@ test_member_too_many_is_found() {
 test_user_of_a_part_is_found() {
     cp -r "$top/src/uct/ib/varuna" src
     echo 'static int uct_varuna_up(uct_varuna_ep_t *ep) { return ep->hang.beats; }' \
-        >>src/requester/varuna_scan.c
-    fails 1 '> hang .*varuna_scan' parts "$top/test/meta/layers/varuna" src
+        >>src/requester/varuna_eps.c
+    fails 1 '> hang .*varuna_eps' parts "$top/test/meta/layers/varuna" src
 }
 
 # The document contains the picture of the rooms

@@ -20,7 +20,7 @@
 #include <uct/ib/varuna/core/varuna_clock.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/requester/varuna_requester.h>
-#include <uct/ib/varuna/requester/varuna_sm_table.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
 
 #define SCALE_NUM_LINKS 2
 

@@ -17,17 +17,13 @@
 #include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include <uct/ib/varuna/requester/amo/varuna_atomics.h>
-#include <uct/ib/varuna/requester/varuna_answers.h>
-#include <uct/ib/varuna/requester/varuna_audit_file.h>
-#include <uct/ib/varuna/requester/varuna_ep_life.h>
-#include <uct/ib/varuna/requester/varuna_ep_ops.h>
-#include <uct/ib/varuna/requester/varuna_eps.h>
-#include <uct/ib/varuna/requester/varuna_pending.h>
+#include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
 #include <uct/ib/varuna/requester/varuna_sm.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
+#include <uct/ib/varuna/requester/varuna_pending.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
-#include <uct/ib/varuna/requester/varuna_ep.h>
 
 #include <ucs/async/async.h>
 #include <ucs/datastruct/string_buffer.h>

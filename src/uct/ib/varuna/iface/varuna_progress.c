@@ -14,8 +14,7 @@
 #include <uct/ib/varuna/ctl/varuna_bus.h>
 #include "varuna_progress.h"
 #include <uct/ib/varuna/lanes/varuna_rest.h>
-#include <uct/ib/varuna/requester/varuna_eps.h>
-#include <uct/ib/varuna/requester/varuna_scan.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
 #include <uct/ib/varuna/responder/varuna_fence.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 #include <sys/epoll.h>

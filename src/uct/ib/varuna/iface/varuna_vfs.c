@@ -16,7 +16,7 @@
 #endif
 
 #include "varuna_tl_iface.h"
-#include <uct/ib/varuna/requester/varuna_eps.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
 #include <uct/ib/varuna/requester/varuna_stat.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 

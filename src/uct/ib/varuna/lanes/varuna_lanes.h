@@ -363,7 +363,7 @@ ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
 /* --- Events of links --- */
 
 /* The sink for events of links: a detector reports here that a link or a path has
- * failed, or works again. The background scan of the endpoints (varuna_scan.c) and
+ * failed, or works again. The background scan of the endpoints (varuna_eps.c) and
  * their next posts notice it; nothing here looks at an endpoint. */
 
 /**

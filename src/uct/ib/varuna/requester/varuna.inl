@@ -10,7 +10,7 @@
 #include "varuna_completion.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_pending.h"
-#include "varuna_post.h"
+#include "varuna_ep.h"
 #include "varuna_post.inl"
 #include "varuna_ring.h"
 

@@ -60,7 +60,7 @@ typedef struct uct_varuna_amo_ops {
                                              uint32_t epoch);
 
     /** @return Whether atomics may not find what came over the lane in use, so that a flush
-     *  must place it (varuna_placed.h). NULL: never. */
+     *  must place it (varuna_ep.h). NULL: never. */
     int                        (*is_away)(uct_varuna_ep_t *ep);
 
     /** Post what can be posted. @return Nonzero if some atomics wait for something

@@ -8,8 +8,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_audit_file.h"
-#include "varuna_device.h"
+#include "varuna_sm.h"
+#include "varuna_ep.h"
 #include "varuna_lane.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/core/varuna_oplog.h>

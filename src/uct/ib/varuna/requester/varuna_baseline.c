@@ -13,7 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_lane.h"
 #include "varuna_ring.h"
-#include "varuna_rebuild.h"
+#include "varuna_sm.h"
 
 #include <ucs/debug/log.h>
 #include <stdlib.h>

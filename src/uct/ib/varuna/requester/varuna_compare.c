@@ -16,13 +16,11 @@
 #  include "config.h"
 #endif
 
-#include "varuna_compare.h"
-#include "varuna_audit_file.h"
-#include "varuna_ep_event.h"
+#include "varuna_sm.h"
 #include "varuna_lane.h"
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include "varuna_post.h"
+#include "varuna_ep.h"
 #include "varuna_ring.h"
 
 /* Copy bytes of the request's payload, wherever they are kept. */

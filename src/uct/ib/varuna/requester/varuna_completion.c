@@ -10,10 +10,10 @@
 
 #include "varuna_completion.h"
 #include "varuna_amo_ops.h"
-#include "varuna_ep_event.h"
+#include "varuna_sm.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
-#include "varuna_post.h"
+#include "varuna_ep.h"
 #include "varuna_ring.h"
 
 #include <ucs/debug/memtrack_int.h>

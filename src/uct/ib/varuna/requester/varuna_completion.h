@@ -6,7 +6,7 @@
 #ifndef UCT_VARUNA_COMPLETION_H_
 #define UCT_VARUNA_COMPLETION_H_
 
-#include "varuna_device.h"
+#include "varuna_ep.h"
 #include "varuna_pending.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>

@@ -1,13 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * See varuna_device.h. The place of the newest write to each device is kept, to be read there.
+ * What an endpoint has written to memory of the peer's devices, see varuna_ep.h. The place of
+ * the newest write to each device is kept, to be read there.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_device.h"
+#include "varuna_ep.h"
 #include "varuna_ring.h"
 
 #include <ucs/debug/memtrack_int.h>

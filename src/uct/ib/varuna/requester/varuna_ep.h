@@ -1,8 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The vQP: one rc_varuna endpoint. Posts on one lane at a time, remembers
- * what is unfinished, and is moved to another lane by varuna_recovery.c.
+ * The vQP: one rc_varuna endpoint. Posts on one lane at a time, remembers what is
+ * unfinished, and is moved to another lane by varuna_recovery.c. What all files of the
+ * requester know of it, and what files do with one that have no header of their own.
  */
 #ifndef UCT_VARUNA_EP_H_
 #define UCT_VARUNA_EP_H_
@@ -10,13 +11,64 @@
 #include "varuna_amo_ops.h"
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ctl/varuna_retry.h>
-#include "varuna_sm_table.h"
 #include <uct/ib/varuna/core/varuna_clock.h>
 #include <uct/ib/varuna/core/varuna_oplog.h>
 #include <uct/ib/varuna/core/varuna_plan.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.h>
 
 #include <ucs/datastruct/queue.h>
+
+/* --- States --- */
+
+/* And the events that concern them, and the transitions: varuna_sm_table.c. */
+
+/*
+ *   OPENING -----> BACKLOG -----> ACTIVE -----> SWAP
+ *      opened         ^  posted                   |
+ *                     +---------------------------+   planned change
+ *
+ *   ACTIVE, BACKLOG,  failure
+ *   SWAP, REPEAT -------------> DRAIN -----> FENCE -----> REPEAT -----> ACTIVE
+ *                                  at rest      decided      posted
+ *
+ *   All of these can lead to FAILED.
+ */
+typedef enum {
+    UCT_VARUNA_EP_OPENING,   /* Waits for the target and its logs; takes some
+                                requests meanwhile */
+    UCT_VARUNA_EP_ACTIVE,    /* Posts on its lane */
+    UCT_VARUNA_EP_SWAP,      /* Planned change: waits until the lane is empty; takes
+                                requests for the new one */
+    UCT_VARUNA_EP_BACKLOG,   /* Posts what it took in OPENING or SWAP */
+    UCT_VARUNA_EP_DRAIN,     /* Lane in ERR: waits until it is flushed */
+    UCT_VARUNA_EP_FENCE,     /* Waits for the responder's fence and evidence */
+    UCT_VARUNA_EP_REPEAT,    /* Posts the lost ones again */
+    UCT_VARUNA_EP_FAILED,    /* Terminal; reported to the user */
+    UCT_VARUNA_EP_STATE_LAST
+} uct_varuna_ep_state_t;
+
+extern const char *uct_varuna_ep_state_names[];
+
+typedef enum {
+    UCT_VARUNA_EP_EVENT_OPENED,      /* There is a target, and a first lane */
+    UCT_VARUNA_EP_EVENT_LANE_FAILED, /* The active lane cannot be used any more */
+    UCT_VARUNA_EP_EVENT_NEXT_READY,  /* A better lane is connected */
+    UCT_VARUNA_EP_EVENT_SWAPPED,     /* The old lane is empty, or is kept */
+    UCT_VARUNA_EP_EVENT_AT_REST,     /* The failed lane is drained */
+    UCT_VARUNA_EP_EVENT_DECIDED,     /* Each request has its verdict */
+    UCT_VARUNA_EP_EVENT_POSTED,      /* No request waits to be posted */
+    UCT_VARUNA_EP_EVENT_FATAL,       /* The endpoint cannot go on */
+    UCT_VARUNA_EP_EVENT_LAST
+} uct_varuna_ep_event_t;
+
+/**
+ * @return The state after @a event in @a state, UCT_VARUNA_EP_STATE_LAST if the event
+ *         has no effect there.
+ */
+uct_varuna_ep_state_t uct_varuna_sm_next(uct_varuna_ep_state_t state,
+                                         uct_varuna_ep_event_t event);
+
+/* --- The vQP --- */
 
 /* Short payloads are copied into the request; the inner lanes' inline limits
  * are below this (asserted when the interface opens). */
@@ -167,7 +219,7 @@ uct_varuna_lane_advance_psn(uct_varuna_lane_t *lane, uint32_t num_psns)
 typedef struct uct_varuna_ep_hot {
     union {
         const uint8_t          state;       /* uct_varuna_ep_state_t */
-        uint8_t                sm_state;    /* The same, for varuna_sm.c alone, which changes it */
+        uint8_t                sm_state;    /* The same, for varuna_recovery.c alone, which changes it */
     };
     uint8_t                    fence_next;  /* The next request is fenced */
     uint8_t                    want_signal; /* Silent requests need a completion */
@@ -260,7 +312,7 @@ struct uct_varuna_ep {
     } pend;
 
     struct {                                /* The state machine. Owner:
-                                               varuna_sm.c */
+                                               varuna_recovery.c */
         ucs_list_link_t        work;        /* In the requester's list of work */
         ucs_time_t             since;       /* When the state was entered, */
         ucs_time_t             clock;       /* and by the clock of the scan, which
@@ -353,7 +405,7 @@ struct uct_varuna_ep {
         uint8_t                unordered;   /* Of the lane that failed */
     } compare;
 
-    struct {                                /* Owner: varuna_hang.c */
+    struct {                                /* Owner: varuna_lane.c */
         ucs_time_t             head_since;  /* The oldest request is the same since
                                                then, by the clock of the scan */
         ucs_time_t             since;       /* Nothing on the lane has completed
@@ -404,5 +456,242 @@ static inline uint64_t uct_varuna_ep_ring_addr(const uct_varuna_ep_t *ep,
     return ep->remote.logs_addr + (uct_varuna_log_ring(epoch) *
                             UCT_VARUNA_LOG_SIZE * sizeof(uint64_t));
 }
+
+/* --- Creation and destruction --- */
+
+/* varuna_ep_life.c. */
+
+UCS_CLASS_DECLARE_NEW_FUNC(uct_varuna_ep_t, uct_ep_t, const uct_ep_params_t*);
+UCS_CLASS_DECLARE_DELETE_FUNC(uct_varuna_ep_t, uct_ep_t);
+
+/* --- Opening --- */
+
+/* The state OPENING of a vQP. Main thread only. */
+
+/** Take the first lane of a vQP that has a target, if there is any. */
+void uct_varuna_ep_open_lane(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** The step of this state. */
+int uct_varuna_ep_step_opening(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/* --- Closing --- */
+
+/* Repeats CLOSE for a destroyed endpoint, over one link after the other, until it is
+ * answered. The link of the first CLOSE may have just failed, and without CLOSE the peer
+ * would keep the target, its queue pair and its log rings. */
+
+/**
+ * Close the target of a vQP at @a peer. Any thread.
+ *
+ * @param [in] link   The first link to try.
+ * @param [in] whose  The vQP, its instance and its opening. Opening 0: the answer to
+ *                    OPEN_REQ has not come. The request may still be on its way, so
+ *                    CLOSE waits for as long as a packet may take.
+ */
+void uct_varuna_farewell_say(uct_varuna_requester_t *requester,
+                             uct_varuna_peer_t *peer, unsigned link,
+                             const uct_varuna_ctl_hdr_t *whose);
+
+/** CLOSE_REP has come. Lock held. */
+void uct_varuna_farewell_answered(uct_varuna_requester_t *requester,
+                                  const uct_varuna_ctl_hdr_t *hdr);
+
+/** Start looking for what is not answered. Lock held. */
+void uct_varuna_farewell_start(uct_varuna_requester_t *requester);
+
+/** The interface is being closed: send what is not answered over all links once
+ *  more, and forget it. Lock not held. */
+void uct_varuna_farewells_end(uct_varuna_requester_t *requester);
+
+/* --- Operations --- */
+
+/* As UCT calls them. varuna_ep_ops.c. */
+
+ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
+                                     unsigned length, uint64_t remote_addr,
+                                     uct_rkey_t rkey);
+ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
+                                void *arg, uint64_t remote_addr,
+                                uct_rkey_t rkey);
+ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
+                                     uct_unpack_callback_t unpack_cb, void *arg,
+                                     size_t length, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
+                                     size_t iovcnt, uint64_t remote_addr,
+                                     uct_rkey_t rkey, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
+                                    const void *payload, unsigned length);
+ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
+                                        const uct_iov_t *iov, size_t iovcnt);
+ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
+                               uct_pack_callback_t pack_cb, void *arg,
+                               unsigned flags);
+ucs_status_t uct_varuna_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
+                                    const void *header, unsigned header_length,
+                                    const uct_iov_t *iov, size_t iovcnt,
+                                    unsigned flags, uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_flush(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_fence(uct_ep_h tl_ep, unsigned flags);
+ucs_status_t uct_varuna_ep_check(uct_ep_h tl_ep, unsigned flags,
+                                 uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_invalidate(uct_ep_h tl_ep);
+
+/** @return whether the endpoint leads to the interface with this address. */
+int uct_varuna_ep_is_connected(uct_ep_h tl_ep, const uct_iface_addr_t *addr);
+
+/* --- Posting --- */
+
+/* Posts a saved request on the active lane, with its log entry. The same code posts a
+ * request for the first time and repeats it. varuna_post.c. */
+
+/**
+ * Post a saved request on the active lane, and then its log write.
+ *
+ * @param [in] signal  Ask for a completion even if the user wants none.
+ *
+ * @return UCS_OK if it is posted (its log write may still be owed, see
+ *         uct_varuna_ep_post_owed_log()), UCS_ERR_NO_RESOURCE if nothing was
+ *         posted, or the inner lane's error.
+ */
+ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal);
+
+/**
+ * Post a read of ours that is not one of the endpoint's requests: its completion
+ * finishes none of them, and what was posted silently stays so.
+ *
+ * @param [in] req  Its own completion is ready.
+ *
+ * @return As UCT's operations do.
+ */
+ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req);
+
+/** Write a word that nobody reads: an error shows that the lane is dead. */
+ucs_status_t uct_varuna_ep_post_probe(uct_varuna_ep_t *ep);
+
+/** Post the newest log write which had no resources. @return nonzero if posted
+ *  or no longer needed. */
+int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
+
+/* --- Flushes --- */
+
+/* Flushes, and the reads that place what was written: see uct_varuna_ep_is_placed(). A flush
+ * of an endpoint that is away ends with a read, and so does each with
+ * UCT_VARUNA_COMPAT_FLUSH_REMOTE. varuna_placed.c. */
+
+/** Make a read of a word of the peer's logs that nobody needs of @a req. */
+void uct_varuna_req_make_read_back(uct_varuna_req_t *req);
+
+/** Post such a read in any state that has a lane: when it is complete, all earlier writes
+ *  are in memory. A queue pair executes a read after the writes before it, and its data does
+ *  not pass theirs. @return UCS_OK if it is posted. */
+ucs_status_t uct_varuna_ep_read_back(uct_varuna_ep_t *ep, uct_completion_t *comp);
+
+/**
+ * All that was posted on the lane before @a flush is complete or under way: if its writes have to
+ * be placed, make a read of it.
+ *
+ * @return Whether the read is to be posted.
+ */
+int uct_varuna_req_pass_flush(uct_varuna_req_t *flush);
+
+/** The same for memory of devices: post reads of all with writes that no read follows yet.
+ *  @return UCS_OK if all are posted; UCS_ERR_NO_RESOURCE to be called again;
+ *  UCS_ERR_EXCEEDS_LIMIT if only a fence proves anything, as there are too many devices. */
+ucs_status_t uct_varuna_ep_read_devices(uct_varuna_ep_t *ep);
+
+/**
+ * The endpoint is active: begin to place what flushes with UCT_VARUNA_COMPAT_FLUSH_REMOTE, that
+ * came before, wait for in memory of devices. The read that is made of them reads the host's.
+ *
+ * @return Nonzero to be called again.
+ */
+int uct_varuna_ep_place_repeated(uct_varuna_ep_t *ep);
+
+/**
+ * Complete @a comp, unless it is NULL, when all requests are complete, and placed as the flags
+ * of the flush want.
+ *
+ * @return UCS_INPROGRESS, or UCS_ERR_NO_RESOURCE if the caller must try again.
+ */
+ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, unsigned flags,
+                                       uct_completion_t *comp);
+
+/* --- Memory of devices --- */
+
+/* What an endpoint has written to memory of the peer's devices (GPUs). Neither a log entry
+ * nor a read of host memory proves that it has arrived there: data for a device goes another
+ * way behind the peer's NIC. A read of the same device, over the same NIC, does, and so does a
+ * fence, for which the peer reads each device (ucx/varuna_readback.c). varuna_device.c. */
+
+typedef struct uct_varuna_devices uct_varuna_devices_t;
+
+/** A write to a device was posted: num_writes counts it. */
+void uct_varuna_device_note_write(uct_varuna_ep_t *ep, const uct_varuna_req_t *req);
+
+/** A read of a device has returned. */
+void uct_varuna_device_note_read(uct_varuna_ep_t *ep, const uct_varuna_req_t *req);
+
+/** @return Whether all writes to devices up to number @a sn are known to be there. */
+int uct_varuna_devices_are_placed_slow(const uct_varuna_ep_t *ep, uint32_t sn);
+
+/** The same. Few endpoints write to devices. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_devices_are_placed(const uct_varuna_ep_t *ep, uint32_t sn)
+{
+    return ucs_likely(ep->devices == NULL) || uct_varuna_devices_are_placed_slow(ep, sn);
+}
+
+/** Make a GET_BCOPY of @a req that reads a device with writes that no read follows yet.
+ *  @return UCS_ERR_NO_ELEM if there is none; UCS_ERR_EXCEEDS_LIMIT if only a fence proves
+ *  anything, as there are too many devices. */
+ucs_status_t uct_varuna_devices_make_read(uct_varuna_ep_t *ep, uct_varuna_req_t *req);
+
+/** It was posted. */
+void uct_varuna_devices_read_posted(uct_varuna_ep_t *ep, const uct_varuna_req_t *req);
+
+/** Nothing of the lanes before is under way any more: they were fenced. Reads of ours need not
+ *  be repeated. */
+void uct_varuna_devices_settle(uct_varuna_ep_t *ep);
+
+/** @return Whether a read of ours is under way. It may fail because the peer has deregistered
+ *  what the user has long written, and that is no fault of the user's. */
+int uct_varuna_devices_are_read(const uct_varuna_ep_t *ep);
+
+/** The endpoint ends. */
+void uct_varuna_devices_release(uct_varuna_ep_t *ep);
+
+/* --- Keys that are completed --- */
+
+/* Keys that were packed before a NIC of the peer was reset have nothing for it. The peer is asked
+ * by KEY_REQ, which names the region by the token in its key. varuna_key.c.
+ *
+ *   the peer's address shows the NIC --> the key of the logs --> what requests use for a while
+ *                                                                      |
+ *                        the link is used, but for requests without <--+
+ *
+ * Keys belong to the user, and others may use them at the same time, so answers are kept here.
+ * To a peer with such a NIC, UCX posts all requests, or the slow path does: the gate is closed. */
+
+void uct_varuna_keys_init(uct_varuna_requester_t *requester);
+
+void uct_varuna_keys_cleanup(uct_varuna_requester_t *requester);
+
+/** Now and then: ask for the key of the peer's log, if there is none for a NIC that was reset. */
+void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/**
+ * Before a request is posted that may be the first to use its key: find out what the key lacks.
+ *
+ * @return Whether it can be posted. If not, its lane is left.
+ */
+int uct_varuna_req_complete_key(uct_varuna_req_t *req);
+
+/** KEY_REP has come. */
+void uct_varuna_ep_handle_key_rep(uct_varuna_ep_t *ep, const uct_varuna_ctl_key_rep_t *rep);
 
 #endif

@@ -9,7 +9,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ep_ctl.h"
+#include "varuna_sm.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>

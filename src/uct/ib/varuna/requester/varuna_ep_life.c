@@ -7,24 +7,18 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ep_life.h"
-#include "varuna_device.h"
+#include "varuna_ep.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include "varuna_compare.h"
+#include "varuna_sm.h"
 #include "varuna_completion.h"
-#include "varuna_eps.h"
+#include "varuna_requester.h"
 #include "varuna_lane.h"
 #include "varuna_pending.h"
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
-#include "varuna_sm.h"
 #include "varuna_stat.h"
 #include "varuna_ring.h"
-#include "varuna_verdict.h"
-#include "varuna_ep_ctl.h"
-#include "varuna_ep_event.h"
-#include "varuna_rebuild.h"
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>

@@ -11,9 +11,8 @@
 #  include "config.h"
 #endif
 
-#include "varuna_ep_ops.h"
+#include "varuna_ep.h"
 #include "varuna.inl"
-#include "varuna_placed.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/core/varuna_msg.h>

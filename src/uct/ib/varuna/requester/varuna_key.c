@@ -1,15 +1,14 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Keys that are completed. See varuna_key.h.
+ * Keys that are completed. See varuna_ep.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_key.h"
-#include "varuna_ep_ctl.h"
-#include "varuna_ep_event.h"
+#include "varuna_ep.h"
+#include "varuna_sm.h"
 #include "varuna_lane.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>

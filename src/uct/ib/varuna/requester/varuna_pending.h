@@ -7,7 +7,7 @@
 #define UCT_VARUNA_PENDING_H_
 
 #include "varuna_ep.h"
-#include "varuna_ep_event.h"
+#include "varuna_sm.h"
 
 /* UCT's operations */
 ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
@@ -41,7 +41,7 @@ void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);
  * it after a look at everything.
  *
  * uct_varuna_ep_can_post() has no side effects: the caller reports the reason
- * (varuna_ep_event.h). */
+ * (varuna_sm.h). */
 
 /* Whether a request may be posted on the lane right away, by the functions that know mlx5 */
 static UCS_F_ALWAYS_INLINE int

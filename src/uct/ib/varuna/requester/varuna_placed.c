@@ -1,14 +1,13 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * See varuna_placed.h.
+ * Flushes, and the reads that place what was written. See varuna_ep.h.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
 #endif
 
-#include "varuna_placed.h"
-#include "varuna_device.h"
+#include "varuna_ep.h"
 #include "varuna.inl"
 
 void uct_varuna_req_make_read_back(uct_varuna_req_t *req)

@@ -7,10 +7,9 @@
 #  include "config.h"
 #endif
 
-#include "varuna_post.h"
+#include "varuna_ep.h"
 #include "varuna_completion.h"
-#include "varuna_ep_event.h"
-#include "varuna_key.h"
+#include "varuna_sm.h"
 #include "varuna_ring.h"
 #include "varuna_post.inl"
 #include "varuna.inl"

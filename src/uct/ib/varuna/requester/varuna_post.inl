@@ -7,8 +7,7 @@
 #ifndef UCT_VARUNA_POST_INL_
 #define UCT_VARUNA_POST_INL_
 
-#include "varuna_device.h"
-#include "varuna_post.h"
+#include "varuna_ep.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5.inl>

@@ -8,20 +8,16 @@
 #  include "config.h"
 #endif
 
-#include "varuna_rebuild.h"
-#include "varuna_device.h"
+#include "varuna_sm.h"
+#include "varuna_ep.h"
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_ib_addr.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
 #include "varuna_amo_ops.h"
 #include "varuna_baseline.h"
-#include "varuna_ep_ctl.h"
-#include "varuna_key.h"
 #include "varuna_lane.h"
-#include "varuna_verdict.h"
 #include "varuna.inl"
 #include "varuna_pending.h"
-#include "varuna_placed.h"
 #include "varuna_ring.h"
 
 /* How often the time between CONNECT_REQs doubles at most. */

@@ -1,7 +1,8 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The requester's part of the interface: what its endpoints share.
+ * The requester's part of the interface: what its endpoints share. Main thread, unless
+ * something says otherwise.
  */
 #ifndef UCT_VARUNA_REQUESTER_H_
 #define UCT_VARUNA_REQUESTER_H_
@@ -13,6 +14,7 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/ctl/varuna_retry.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
+#include <uct/ib/varuna/core/varuna_wire.h>
 
 #include <ucs/datastruct/khash.h>
 #include <ucs/datastruct/mpool.h>
@@ -75,7 +77,7 @@ KHASH_INIT(uct_varuna_keys, uct_varuna_key_name_t, uct_varuna_key_t, 1,
 typedef struct uct_varuna_baseline uct_varuna_baseline_t;
 typedef struct uct_varuna_outage uct_varuna_outage_t;
 
-/* The sink for events of endpoints, see varuna_ep_event.h */
+/* The sink for events of endpoints, see varuna_sm.h */
 typedef void (*uct_varuna_ep_raise_func_t)(uct_varuna_ep_t *ep,
                                            unsigned event, const char *reason,
                                            ucs_status_t status);
@@ -94,7 +96,7 @@ typedef struct uct_varuna_requester_peer {
     uct_varuna_backoff_t       no_handle[UCT_VARUNA_MAX_LINKS]; /* For DC lanes. Owner:
                                                  varuna_lane.c */
     ucs_time_t                 asked_at[UCT_VARUNA_MAX_LINKS]; /* About requests which
-                                                 may hang. Owner: varuna_hang.c */
+                                                 may hang. Owner: varuna_lane.c */
     struct {                                  /* By the clock of the scan */
         ucs_time_t             since;         /* It has no link, if somebody waits for it */
         ucs_time_t             looked_at;     /* When somebody did last; 0: never */
@@ -122,7 +124,7 @@ struct uct_varuna_requester {
         uint32_t               fence;         /* Bumped by iface_fence */
         uint32_t               flush;         /* Bumped by iface_flush */
     } beats;
-    uint8_t                    was_away;      /* Some endpoint was: varuna_placed.h */
+    uint8_t                    was_away;      /* Some endpoint was: varuna_placed.c */
     uint8_t                    uses_events;   /* The user asked for event_fd */
     ucs_ptr_array_t            eps;           /* vQP id -> endpoint. Changed by the
                                                  main thread alone, and with */
@@ -143,7 +145,7 @@ struct uct_varuna_requester {
         uint32_t               instances;     /* Endpoints made so far */
     } ids;                                    /* varuna_ep_life.c */
     uint32_t                   late_opens;    /* Of our closed endpoints; shown in the
-                                                 VFS tree. Owner: varuna_stale.c */
+                                                 VFS tree. Owner: varuna_answers.c */
     struct {
         unsigned               next;          /* Position */
         unsigned               failures;      /* Those of the interface that it has
@@ -153,7 +155,7 @@ struct uct_varuna_requester {
         ucs_time_t             at;            /* Next scan */
         ucs_time_t             scanned_at;    /* Last one */
         ucs_time_t             clock;         /* Pauses while there is no scan */
-    } scan;                                   /* Background scan, varuna_scan.c */
+    } scan;                                   /* Background scan, varuna_eps.c */
     struct {
         uct_varuna_outage_t    *lines;        /* Written just now, or about to be */
         unsigned               number;        /* Of the last one */
@@ -187,5 +189,82 @@ uct_varuna_requester_peer(const uct_varuna_iface_t *iface,
     return (uct_varuna_requester_peer_t*)
            uct_varuna_peer_part(peer, uct_varuna_requester(iface)->peer_part);
 }
+
+/* --- Answers --- */
+
+/* The requester's rows of the bus. varuna_answers.c. */
+
+/** Register them. The control plane is open. */
+void uct_varuna_answers_init(uct_varuna_iface_t *iface);
+
+/** @return The endpoint that an answer is for, NULL if it is closed, or opened again.
+ *  Not for the answer to OPEN_REQ. */
+uct_varuna_ep_t *uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
+                                             const uct_varuna_ctl_hdr_t *hdr);
+
+/* --- The endpoints together --- */
+
+/* Their pools, their list of work, and the interface's flush and fence. varuna_eps.c. */
+
+/** Create the pools of requests and buffers. The lanes are open, their attributes are
+ *  known. */
+ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester);
+
+void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester);
+
+/** An inner endpoint of a requester has failed. @return 0 if it belongs to no endpoint
+ *  of ours. */
+int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
+                                    uct_ep_h inner, ucs_status_t status);
+
+/** Let some endpoints that have work take a step, and the others in the next calls. */
+void uct_varuna_requester_progress(uct_varuna_requester_t *requester,
+                                   ucs_time_t now);
+
+/** As uct_iface_flush(). */
+ucs_status_t uct_varuna_iface_flush(uct_iface_h tl_iface, unsigned flags,
+                                    uct_completion_t *comp);
+
+/** As uct_iface_fence(). */
+ucs_status_t uct_varuna_iface_fence(uct_iface_h tl_iface, unsigned flags);
+
+/* --- The table of endpoints, by their ids --- */
+
+/* The lock of the table covers changes, for other readers. */
+
+/** @return The endpoint with this vQP id, NULL if it is gone. */
+uct_varuna_ep_t *uct_varuna_ep_find(uct_varuna_iface_t *iface, uint32_t id);
+
+/** Give the endpoint an id by which it is found. */
+ucs_status_t uct_varuna_ep_add(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+
+/** No thread finds it any more. */
+void uct_varuna_ep_remove(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
+
+/* --- The background scan --- */
+
+/* Endpoints that do not post notice failures, and requests that hang are found.
+ * varuna_eps.c. */
+
+/* Time between two scans, seconds; more if the application calls progress less often */
+#define UCT_VARUNA_SCAN_PERIOD  1e-3
+
+/** @return Whether the next scan is due. */
+static inline int
+uct_varuna_scan_is_due(const uct_varuna_requester_t *requester, ucs_time_t now)
+{
+    return now >= requester->scan.at;
+}
+
+/** @return Whether endpoints have not been looked at since the last failure. */
+static inline int
+uct_varuna_scan_is_behind(const uct_varuna_requester_t *requester)
+{
+    return (requester->scan.left > 0) ||
+           (requester->scan.failures != requester->super.failures);
+}
+
+/** Look at some endpoints. */
+void uct_varuna_scan(uct_varuna_requester_t *requester, ucs_time_t now);
 
 #endif

@@ -7,7 +7,7 @@
 #  include "config.h"
 #endif
 
-#include "varuna_sm_table.h"
+#include "varuna_ep.h"
 
 #include <stddef.h>
 #include <stdint.h>

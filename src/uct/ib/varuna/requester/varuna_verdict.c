@@ -9,13 +9,9 @@
 #  include "config.h"
 #endif
 
-#include "varuna_verdict.h"
-#include "varuna_device.h"
-#include "varuna_audit_file.h"
-#include "varuna_ep_ctl.h"
-#include "varuna_compare.h"
+#include "varuna_sm.h"
+#include "varuna_ep.h"
 #include "varuna_lane.h"
-#include "varuna_rebuild.h"
 #include "varuna_ring.h"
 #include "varuna_stat.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
@@ -23,7 +19,6 @@
 #include <uct/ib/varuna/md/varuna_md.h>
 #include "varuna_requester.h"
 #include <uct/ib/varuna/ucx/varuna_tl.h>
-#include "varuna_ep_event.h"
 
 
 uint32_t uct_varuna_ep_am_acked(const uct_varuna_ep_t *ep)

@@ -137,7 +137,7 @@ void uct_varuna_responder_destroy(uct_varuna_responder_t *resp)
 /* A late OPEN_REQ, which a switch has kept while the endpoint was closed, opens its vQP
  * once more, and if OPEN_REP is lost, it is never closed. So OPEN_REP is sent again
  * for a target that was never used. A requester that has no such endpoint answers with
- * CLOSE (varuna_stale.c); one that has it and is idle ignores the answer.
+ * CLOSE (varuna_answers.c); one that has it and is idle ignores the answer.
  *
  * The intervals double, and the number is limited, so an idle requester costs nothing in
  * the end. varuna_responder_open.c handles dead ones. */

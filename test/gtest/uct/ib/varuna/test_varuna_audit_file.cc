@@ -7,7 +7,7 @@
 
 extern "C" {
 #include <tools/rc_varuna_audit/audit_certify.h>
-#include <uct/ib/varuna/requester/varuna_audit_file.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
 }
 
 #include <dirent.h>

@@ -10,7 +10,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_detector.h>
-#include <uct/ib/varuna/requester/varuna_verdict.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 }
 

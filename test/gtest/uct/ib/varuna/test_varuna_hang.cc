@@ -9,7 +9,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/requester/varuna_ep.h>
-#include <uct/ib/varuna/requester/varuna_hang.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
 #include <ucs/debug/memtrack_int.h>
 }
 

@@ -2,14 +2,14 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * Flushes on lanes to the peer's home NIC, and to another one, where they place what was
- * put (varuna_placed.h), as flushes with UCT_FLUSH_FLAG_REMOTE do everywhere.
+ * put (varuna_ep.h), as flushes with UCT_FLUSH_FLAG_REMOTE do everywhere.
  */
 #include "test_varuna_recovery.h"
 
 extern "C" {
 #include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
 #include <uct/ib/varuna/requester/varuna_completion.h>
-#include <uct/ib/varuna/requester/varuna_eps.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
 }
 
 class test_varuna_placed : public test_varuna_recovery {

@@ -9,7 +9,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/requester/varuna_baseline.h>
-#include <uct/ib/varuna/requester/varuna_key.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
 }
 
 class test_varuna_rebuild : public test_varuna_recovery {

@@ -15,14 +15,10 @@ extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
-#include <uct/ib/varuna/requester/varuna_ep_life.h>
-#include <uct/ib/varuna/requester/varuna_ep_ops.h>
-#include <uct/ib/varuna/requester/varuna_lane.h>
-#include <uct/ib/varuna/requester/varuna_rebuild.h>
-#include <uct/ib/varuna/requester/varuna_ring.h>
 #include <uct/ib/varuna/requester/varuna_sm.h>
-#include <uct/ib/varuna/requester/varuna_verdict.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
+#include <uct/ib/varuna/requester/varuna_ring.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 }
 

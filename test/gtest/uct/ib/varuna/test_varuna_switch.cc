@@ -8,8 +8,7 @@
 #include "test_varuna_recovery.h"
 
 extern "C" {
-#include <uct/ib/varuna/requester/varuna_eps.h>
-#include <uct/ib/varuna/requester/varuna_scan.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
 }
 
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/requester/varuna_completion.h>
-#include <uct/ib/varuna/requester/varuna_verdict.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
 }
 
 class test_varuna_unfenced : public test_varuna_recovery {

@@ -24,9 +24,9 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/requester/varuna.inl>
-#include <uct/ib/varuna/requester/varuna_answers.h>
-#include <uct/ib/varuna/requester/varuna_ep_ctl.h>
-#include <uct/ib/varuna/requester/varuna_placed.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
 
 #include <ucs/debug/log.h>
 

@@ -10,10 +10,11 @@
 #define UCT_VARUNA_AMO_PRIV_H_
 
 #include <uct/ib/varuna/requester/varuna_completion.h>
-#include <uct/ib/varuna/requester/varuna_ep_event.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_pending.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/requester/varuna_ep.h>
 
 #include <ucs/datastruct/mpool.inl>
 #include <string.h>
@@ -273,5 +274,41 @@ void uct_varuna_amo_native_query(uct_iface_attr_t *attr);
 
 /** All operations, in each width in which the lanes have a compare and swap. */
 void uct_varuna_amo_query_all_ops(uct_iface_attr_t *attr);
+
+/* --- Atomics of the endpoint --- */
+
+/* As UCT calls them. varuna_atomics.c. */
+
+/** Take the table of operations of the memory domain's mode. The lanes are open. */
+ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester,
+                                     const uct_varuna_amo_ops_t *ops);
+
+/** Register the handlers of the peers' answers. The control plane is open. */
+void uct_varuna_atomics_listen(uct_varuna_requester_t *requester);
+
+void uct_varuna_atomics_cleanup(uct_varuna_requester_t *requester);
+
+ucs_status_t uct_varuna_ep_atomic_cswap64(uct_ep_h tl_ep, uint64_t compare,
+                                          uint64_t swap, uint64_t remote_addr,
+                                          uct_rkey_t rkey, uint64_t *result,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic_cswap32(uct_ep_h tl_ep, uint32_t compare,
+                                          uint32_t swap, uint64_t remote_addr,
+                                          uct_rkey_t rkey, uint32_t *result,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic64_post(uct_ep_h tl_ep, unsigned opcode,
+                                         uint64_t value, uint64_t remote_addr,
+                                         uct_rkey_t rkey);
+ucs_status_t uct_varuna_ep_atomic32_post(uct_ep_h tl_ep, unsigned opcode,
+                                         uint32_t value, uint64_t remote_addr,
+                                         uct_rkey_t rkey);
+ucs_status_t uct_varuna_ep_atomic64_fetch(uct_ep_h tl_ep, unsigned opcode,
+                                          uint64_t value, uint64_t *result,
+                                          uint64_t remote_addr, uct_rkey_t rkey,
+                                          uct_completion_t *comp);
+ucs_status_t uct_varuna_ep_atomic32_fetch(uct_ep_h tl_ep, unsigned opcode,
+                                          uint32_t value, uint32_t *result,
+                                          uint64_t remote_addr, uct_rkey_t rkey,
+                                          uct_completion_t *comp);
 
 #endif

@@ -8,7 +8,6 @@
 #  include "config.h"
 #endif
 
-#include "varuna_atomics.h"
 #include "varuna_amo_priv.h"
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/md/varuna_md.h>

@@ -9,7 +9,8 @@
  *              ^                                                       |
  *              +-------------------------------------------------------+
  *
- * varuna_amo_lane.c and varuna_amo_home.c carry the actions out.
+ * varuna_amo_lane.c carries the actions out, or the peer's home NIC does. And mode reread, which
+ * has no driver.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -17,6 +18,16 @@
 
 #include "varuna_amo_ext.h"
 #include "varuna_amo_pair.inl"
+#include <uct/ib/varuna/core/varuna_msg.h>
+#include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/requester/varuna_requester.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
+#include <uct/ib/varuna/requester/varuna_lane.h>
+
+#include <ucs/debug/log.h>
+#include <string.h>
 
 /* --- Choosing a way --- */
 
@@ -490,3 +501,294 @@ void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
                               status);
     }
 }
+
+
+/* --- The table of mode extended --- */
+
+/* Mode extended: two stages, occupy and confirm, on a lane to the peer's home NIC, by the
+ * slots of an arena in the peer's memory (docs/ATOMICS.md). */
+
+static ucs_status_t uct_varuna_amo_take_key(const char **tail_p,
+                                            uct_rkey_bundle_t *bundle)
+{
+    ucs_status_t status;
+
+    status = uct_rkey_unpack(&uct_varuna_component, *tail_p, bundle);
+    *tail_p += uct_varuna_rkey_length(*tail_p);
+    return status;
+}
+
+/* The message was checked: its keys are whole. */
+static ucs_status_t
+uct_varuna_amo_open_arena(uct_varuna_ep_t *ep, const char *tail,
+                          const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(ep)->arena;
+    ucs_status_t status;
+
+    status = uct_varuna_amo_take_key(&tail, &arena->read);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    status = uct_varuna_amo_take_key(&tail, &arena->mark);
+    if (status != UCS_OK) {
+        goto err_release_read;
+    }
+
+    if (rep->num_slots > 0) {
+        status = uct_varuna_amo_take_key(&tail, &arena->write);
+        if (status != UCS_OK) {
+            goto err_release_mark;
+        }
+    }
+
+    arena->slots_addr = rep->slots_addr;
+    arena->marks_addr = rep->marks_addr;
+    arena->own_addr   = rep->own_addr;
+    arena->num_slots  = rep->arena_slots;
+    uct_varuna_slots_init(&uct_varuna_ep_ext(ep)->slots, rep->first_slot, rep->num_slots, tail,
+                          ucs_get_time());
+    return UCS_OK;
+
+err_release_mark:
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+err_release_read:
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    return status;
+}
+
+static ucs_status_t
+uct_varuna_amo_extended_open(uct_varuna_ep_t *ep,
+                             const uct_varuna_ctl_open_rep_t *rep)
+{
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    return (rep->arena_slots == 0) ? UCS_OK :
+           uct_varuna_amo_open_arena(
+                   ep, UCS_PTR_BYTE_OFFSET(rep + 1,
+                                           rep->rkey_len + rep->addr_len), rep);
+}
+
+static void uct_varuna_amo_extended_close(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_arena_t *arena = &uct_varuna_ep_ext(ep)->arena;
+
+    if (arena->num_slots == 0) {
+        return;
+    }
+
+    uct_rkey_release(&uct_varuna_component, &arena->read);
+    uct_rkey_release(&uct_varuna_component, &arena->mark);
+    if (uct_varuna_ep_ext(ep)->slots.num > 0) {
+        uct_rkey_release(&uct_varuna_component, &arena->write);
+    }
+}
+
+/* A word may hold a UID: read it, and resolve that. Other modes write none. */
+static ucs_status_t
+uct_varuna_amo_extended_get(uct_varuna_ep_t *ep,
+                            const uct_varuna_amo_args_t *args)
+{
+    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
+
+    return (((args->width == sizeof(uint64_t)) || (args->width == sizeof(uint32_t))) &&
+            ((args->remote_addr & (args->width - 1)) == 0) &&
+            (rkey->atomic_mode == UCT_VARUNA_ATOMIC_EXTENDED)) ?
+           uct_varuna_amo_start(ep, args) : UCS_ERR_UNSUPPORTED;
+}
+
+static void uct_varuna_amo_extended_init(uct_varuna_ep_t *ep)
+{
+    uct_varuna_ep_ext(ep)->random   = (uint32_t)ucs_get_time();
+    uct_varuna_ep_ext(ep)->home.nic = UCT_VARUNA_HOME_NONE;
+}
+
+static int uct_varuna_amo_extended_is_away(uct_varuna_ep_t *ep)
+{
+    return ep->hot.far_nic != uct_varuna_ep_ext(ep)->home.nic;
+}
+
+const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
+    .start      = uct_varuna_amo_start,
+    .get        = uct_varuna_amo_extended_get,
+    .init       = uct_varuna_amo_extended_init,
+    .listen     = uct_varuna_amo_home_listen,
+    .open       = uct_varuna_amo_extended_open,
+    .close      = uct_varuna_amo_extended_close,
+    .learn_home = uct_varuna_amo_learn_home,
+    .is_away    = uct_varuna_amo_extended_is_away,
+    .progress   = uct_varuna_amo_progress,
+    .collect    = uct_varuna_amo_collect,
+    .executed   = uct_varuna_amo_native_executed,
+    .fail_all   = uct_varuna_amo_fail_all,
+    .query      = uct_varuna_amo_query_all_ops,
+    .size       = sizeof(uct_varuna_amo_ext_t)
+};
+
+
+/* --- Requests to the home NIC --- */
+
+/* One atomic, or one access of it, at a time is sent to the peer's home NIC until it is
+ * answered (rule 12). varuna_home.c is the peer's side. */
+
+void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic, uint32_t epoch)
+{
+    uct_varuna_amo_home_learn(ep, &uct_varuna_ep_ext(ep)->home, nic, epoch);
+}
+
+static void uct_varuna_amo_send_home(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_amo_ext_t *amo     = uct_varuna_ep_ext(ep)->at_home;
+    const uct_varuna_amo_act_t *act = &amo->sm.act;
+    uct_varuna_ctl_home_req_t req   = {0};
+    unsigned link                   = uct_varuna_amo_retry_next(ep);
+    unsigned nic;
+
+    req.seq       = uct_varuna_ep_ext(ep)->seq;
+    req.addr      = amo->sm.addr;
+    req.compare   = act->compare;
+    req.swap      = act->swap;
+    req.mark_from = act->mark_from;
+    req.mark_to   = act->mark_to;
+    req.slot      = act->slot;
+    req.type      = act->type;
+    req.width     = amo->sm.width;
+    if (uct_varuna_amo_sm_is_free(&amo->sm)) {
+        req.type    = UCT_VARUNA_AMO_ACT_EXECUTE;
+        req.slot    = amo->sm.op;
+        req.compare = amo->sm.compare;
+        req.swap    = amo->sm.value;
+    }
+
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        req.rkeys[nic] = uct_varuna_rkey_inner((uct_rkey_t)&amo->key, nic);
+    }
+
+    uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_HOME_REQ, ep->lanes.epoch, &req,
+                           sizeof(req));
+}
+
+/* Rule 12: exactly once, because the peer keeps the answer to its number. */
+ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
+                                      uct_varuna_amo_ext_t *amo)
+{
+    uct_varuna_ep_t *ep = amo->super.ep;
+
+    if (uct_varuna_ep_ext(ep)->at_home != NULL) {
+        return UCS_ERR_BUSY; /* It is tried again when that one is answered */
+    }
+
+    uct_varuna_ep_ext(ep)->at_home = amo;
+    uct_varuna_amo_retry_start(ep);
+    ++uct_varuna_ep_ext(ep)->seq;
+    ++ep->amo.stats.proxied;
+    uct_varuna_amo_send_home(ep);
+    return UCS_OK;
+}
+
+/* Ask again. */
+void uct_varuna_amo_check_home(uct_varuna_iface_t *iface,
+                               uct_varuna_ep_t *ep)
+{
+    if (uct_varuna_amo_retry_is_due(ep)) {
+        uct_varuna_amo_send_home(ep);
+    }
+}
+
+static void uct_varuna_amo_handle_home_rep(uct_varuna_ep_t *ep,
+                                           const uct_varuna_ctl_home_rep_t *rep)
+{
+    uct_varuna_amo_ext_t *amo = uct_varuna_ep_ext(ep)->at_home;
+
+    uct_varuna_amo_learn_home(ep, rep->home_nic, rep->home_epoch);
+    if ((amo == NULL) || (rep->seq != uct_varuna_ep_ext(ep)->seq)) {
+        return; /* A repeated answer */
+    }
+
+    uct_varuna_ep_ext(ep)->at_home = NULL;
+    uct_varuna_retry_stop(&ep->amo.retry);
+    if (rep->status != UCS_OK) {
+        ucs_diag("ep %p: the peer's home NIC failed to execute an atomic at "
+                 "0x%lx: %s", ep, amo->sm.addr,
+                 ucs_status_string((ucs_status_t)rep->status));
+        uct_varuna_ep_raise_fatal(ep, (ucs_status_t)rep->status);
+        return;
+    }
+
+    if (uct_varuna_amo_sm_is_free(&amo->sm)) {
+        uct_varuna_amo_sm_executed(&amo->sm, rep->value);
+    } else {
+        uct_varuna_amo_sm_done(&amo->sm, rep->value, NULL);
+    }
+
+    uct_varuna_amo_advance(amo);
+    uct_varuna_amo_progress(ep);
+    uct_varuna_ep_finish_done(ep);
+}
+
+static void uct_varuna_amo_home_answer(void *arg, unsigned link,
+                                       const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_ep_t *ep = uct_varuna_answer_opened_ep(arg, hdr);
+
+    if (ep != NULL) {
+        uct_varuna_amo_handle_home_rep(ep, body);
+    }
+}
+
+void uct_varuna_amo_home_listen(uct_varuna_requester_t *requester)
+{
+    static const uct_varuna_bus_reg_t row = {
+        UCT_VARUNA_CTL_HOME_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_amo_home_answer
+    };
+
+    uct_varuna_bus_register(&requester->super.ctl->bus, &row, 1, &requester->super);
+}
+
+
+/* --- The table of mode reread --- */
+
+/* The paper's: as native, but a compare and swap that was executed when its
+ * lane failed reads its target. If the value is unique, or there is no other writer,
+ * the target shows whether it succeeded. */
+
+/* What is left of a compare and swap that becomes a read of its target */
+typedef struct uct_varuna_reread {
+    uint64_t                   compare;
+    uint64_t                   swap;
+    void                       *result;
+    size_t                     width;
+} uct_varuna_reread_t;
+
+static void uct_varuna_reread_unpack(void *arg, const void *data, size_t length)
+{
+    const uct_varuna_reread_t *reread = arg;
+    const void *old                   =
+            !memcmp(data, &reread->swap, reread->width) ? &reread->compare :
+            data;
+
+    memcpy(reread->result, old, reread->width);
+}
+
+static ucs_status_t uct_varuna_amo_reread_executed(uct_varuna_ep_t *ep,
+                                                   uct_varuna_req_t *req)
+{
+    uct_varuna_reread_t *reread = (uct_varuna_reread_t*)req->data;
+
+    if (req->type != UCT_VARUNA_REQ_CSWAP) {
+        return uct_varuna_amo_native_executed(ep, req);
+    }
+
+    reread->compare = req->atomic.compare;
+    reread->swap    = req->atomic.value;
+    reread->result  = req->atomic.result;
+    reread->width   = req->length;
+    req->type       = UCT_VARUNA_REQ_GET_BCOPY;
+    req->get.cb     = uct_varuna_reread_unpack;
+    req->get.arg    = reread;
+    ++ep->hot.num_reads;
+    return UCS_INPROGRESS;
+}
+
+const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops =
+        UCT_VARUNA_AMO_NATIVE_OPS(uct_varuna_amo_reread_executed);

@@ -3,9 +3,9 @@
  *
  * Mode extended, the requester's side: an atomic with its state machine (varuna_amo_sm.h),
  * what an endpoint has for them, and the functions that the files of this room share:
- * varuna_amo.c accepts, paces and finishes atomics, varuna_amo_lane.c and
- * varuna_amo_pair.inl post their actions on the lane, varuna_amo_home.c sends them to the
- * peer's home NIC. And the table of mode reread. Main thread only.
+ * varuna_amo.c accepts, paces and finishes atomics, and sends their actions to the peer's home
+ * NIC; varuna_amo_lane.c and varuna_amo_pair.inl post them on the lane. And the table of mode
+ * reread. Main thread only.
  */
 #ifndef UCT_VARUNA_AMO_EXT_H_
 #define UCT_VARUNA_AMO_EXT_H_

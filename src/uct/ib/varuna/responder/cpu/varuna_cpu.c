@@ -224,7 +224,7 @@ ucs_status_t uct_varuna_cpu_op(const uct_varuna_ctl_atomic_op_t *op,
 
 /* Mode proxy: what flushes of any process have covered is in memory before the CPU executes
  * an atomic. Our home NIC has accepted it, or it is there already: a flush over another NIC
- * places it (requester/varuna_placed.h). When a message arrives, what its NIC had accepted
+ * places it (requester/varuna_ep.h). When a message arrives, what its NIC had accepted
  * before is in memory. So a request that has come over another NIC makes a detour: it is sent
  * once more, to ourselves, over the home NIC.
  *
