@@ -5,7 +5,6 @@
 # Each script of contrib/bench in a short form: it must finish, and print all figures.
 # Times depend on the machine, so the tests check only counts.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 needs=extended # of most
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 

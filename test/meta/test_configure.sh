@@ -5,7 +5,6 @@
 # configure accepts a UCX source tree that matches the runtime, even if it is read-only
 # and not configured, and refuses all others with the reason.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 ucx_src=$(sed -n 's/^--with-ucx-src=//p' "$RCV_BUILD/configure.args")

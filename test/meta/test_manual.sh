@@ -5,7 +5,6 @@
 # rc_varuna(7) has all options with their defaults, as ucx_info -cf, and all counters.
 # The table of TUNING.md has the same options, and ucx_info explains each option.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 page=$RCV_PREFIX/share/man/man7/rc_varuna.7

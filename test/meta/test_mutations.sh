@@ -8,7 +8,6 @@
 # until they are due, or are those for which the rule itself waits. Where only many
 # operations at a time show it, it is run again if none of them has met another.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 needs=extended # of most
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_env.sh"
 

@@ -6,7 +6,6 @@
 # minimal Debian: each needs its own build, so this suite runs only on request
 # (test/long_suites). Needs lintian, rpm and debootstrap.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 ucx_src=$(sed -n "s/.*--with-ucx-src=\([^' ]*\).*/\1/p" \

@@ -6,7 +6,6 @@
 # correct, so no test gets lost unseen, and each test that is left out or may skip itself
 # exists and has a reason.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/ft_fabric.sh"
 
 suites=$top/test/gtest/ucx_suites

@@ -6,7 +6,6 @@
 # puts (test/e2e/api/ft_api.c), from several threads, and before interfaces are opened.
 # test_detectors.sh tests rc_varuna_ctl, which does the same for other processes.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
@@ -18,7 +17,6 @@ api() {
     load_server_start server 65536
     load_server_call "$run" "$apps/ft_api" "$@" >out 2>&1 || fail "ft_api: $(tail -n 5 out)"
     load_server_stop
-    fabric_down
     grep '^ft:' out | tail -n 3 | sed 's/^/# /'
 }
 

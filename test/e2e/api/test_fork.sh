@@ -5,7 +5,6 @@
 # Processes that fork while UCX is open (test/e2e/api/ft_fork.c): the parent and its peers
 # notice nothing, children can use UCX themselves, and no place to fork from is a deadlock.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 export UCX_TLS=rc_varuna UCX_LOG_FILE=stderr
@@ -57,7 +56,6 @@ end() {
     wait "$server_pid" || fail "the server: $(tail -n 3 server.out server.log)"
     ! grep -aE 'ERROR|async handler' server.log client.log >complaints ||
         fail "$(head -n 3 complaints)"
-    fabric_down
 }
 
 # child HOW: the server forks a child that uses UCX; then the server computes, so that its

@@ -5,7 +5,6 @@
 # The installed plugin: its registration with UCX, its devices with and without NICs,
 # and UCX_RC_VARUNA_LINKS.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0

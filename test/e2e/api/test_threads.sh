@@ -23,7 +23,6 @@
 # RC_VARUNA_THREADS=SECONDS: duration (3), at least. The script runs in idle time only,
 # so it gives up late.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 export UCX_MEM_EVENTS=n
@@ -77,7 +76,6 @@ client() {
             "$program" "$@" >>out 2>&1 || ended=$?
     exec 9>&-
     wait $server || server_ended=$?
-    fabric_down
     ! cat found* 2>/dev/null | head -n ${FT_TSAN_LINES:-60} | sed 's/^/# /' | grep . ||
         fail "the sanitizer reports errors"
     [ $ended -eq 0 ] || fail "the client ended with $ended: $(tail -n 5 out)"

@@ -7,7 +7,6 @@
 # transports work. UCX_RC_VARUNA_UCX_CHECK overrides that. The builds are changed copies of
 # the installed libraries.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 plugin=$RCV_PREFIX/lib/ucx/libuct_varuna.so.0

@@ -5,7 +5,7 @@
 # host 0 and clients on other hosts (test/e2e/atomics/ft_amo.c), and the judge of their
 # results.
 
-. "$top/test/e2e/lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 app=$apps/ft_amo
 
@@ -195,12 +195,6 @@ finish() {
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
 }
 
-# stop_fabric [fired]: removes the fabric; "fired": all faults must have fired
-stop_fabric() {
-    [ -z "${1:-}" ] || faults_fired
-    fabric_down
-}
-
 # lose_home MODE WIDTH [PROB TIME]: runs three clients, one of which loses its link to
 # the home NIC. Some compare and swaps (PROB of them) wait for TIME between their read
 # and their write, so that a write of another NIC, or of the CPU, in between is lost
@@ -251,5 +245,5 @@ judge_home() {
     [ "$1" = proxy ] ||
         grep -q 'rc_varuna: switched' client.1.out client.1.err ||
         fail "client 1 did not lose its link"
-    if [ "$1" = proxy ]; then stop_fabric; else stop_fabric fired; fi
+    [ "$1" = proxy ] || faults_fired
 }

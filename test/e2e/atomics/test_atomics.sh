@@ -8,7 +8,6 @@
 # unique values, and the words that the server's CPU finds after the clients' flushes
 # (test/e2e/atomics/ft_amo.c).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
 
@@ -18,7 +17,6 @@ quiet() {
     clients 3 "$2" 1500 4 fadd add cas swap bits
     finish
     judge fadd add cas swap
-    stop_fabric
 }
 
 # faulty MODE WIDTH RULE...: one client's link fails while all clients continue
@@ -34,7 +32,7 @@ faulty() {
     finish
     judge fadd add cas swap
     grep -q 'rc_varuna: switched' client.*.out || fail "$*: nothing was switched"
-    stop_fabric fired
+    faults_fired
 }
 
 test_extended_64() {
@@ -67,7 +65,6 @@ test_extended_get_then_cswap() {
     release
     finish
     judge gcas
-    stop_fabric
 }
 
 test_proxy_64() {
@@ -131,7 +128,6 @@ test_mode_that_is_not_built() {
         "$run" "$app" client "$address" 1 8 10 1 fadd
     exec 9>&-
     wait $server || fail "the server ended with $?: $(tail -n 2 server.err)"
-    stop_fabric
 }
 
 # The result of a compare-and-swap is lost with the link, after its execution
@@ -169,7 +165,7 @@ target_port_returns() {
     release
     finish
     judge fadd add cas swap
-    stop_fabric fired
+    faults_fired
 }
 
 test_extended_target_port_returns() {
@@ -221,7 +217,6 @@ test_client_dies() {
     awk '$1 == "fadd" && NF == 2 { print $2 }' client.*.out | sort -n |
         uniq -d >doubled
     [ ! -s doubled ] || fail "results twice: $(head -n 3 doubled)"
-    stop_fabric
 }
 
 # Only one writer, on RC: the mode guarantees no more. On DC the log entry may be missing, and
@@ -234,7 +229,7 @@ test_reread_result_is_lost() {
     finish
     judge cas
     grep -q 'rc_varuna: switched' client.1.out || fail "nothing was switched"
-    stop_fabric fired
+    faults_fired
 }
 
 test_mismatch_is_refused() {
@@ -246,7 +241,6 @@ test_mismatch_is_refused() {
         fail "no message: $(tail -n 3 client.1.err client.1.out)"
     exec 9>&-
     wait $server || fail "the server ended with $?"
-    stop_fabric
 }
 
 run_tests

@@ -11,7 +11,6 @@
 # RC_VARUNA_CHAOS_SEED=N: the first seed (1; with RC_VARUNA_LONG a random one). Odd seeds
 # use 4 bytes, even ones 8; tests in which NICs die begin with the next seed.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 seconds=${RC_VARUNA_CHAOS:-${RC_VARUNA_LONG:+60}}

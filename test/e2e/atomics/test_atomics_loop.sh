@@ -10,7 +10,6 @@
 #
 # And words of 8 bytes, of whose halves others make words of 4 bytes.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
 
@@ -36,7 +35,6 @@ loops() {
         release
         finish
         judge loop
-        stop_fabric
     done
 }
 
@@ -69,7 +67,6 @@ loops_while_links_fail() {
         cat client.*.out client.*.err server.* >all
         [ "$1" = proxy ] || grep -q 'rc_varuna: switched' all ||
             fail "no lane was switched"
-        stop_fabric
     done
 }
 
@@ -111,7 +108,6 @@ halves() {
         fail "$1: the word is $(word 7)"
     awk '$1 == "half" { print $2, ($2 == 8) ? $3 % 2 ^ 32 : $3 }' all | sort -u >results
     [ "$(wc -l <results)" -eq $((4 * count)) ] || fail "$1: results are duplicate"
-    stop_fabric
 }
 
 test_halves_of_words() {

@@ -6,7 +6,6 @@
 # (test/e2e/atomics/ft_atom_memory.c). Each atomic is executed and returns its result,
 # or is refused and not executed. Nothing else fails, and no process waits forever.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 app=$apps/ft_atom_memory
@@ -27,7 +26,6 @@ story() {
     [ $status -eq 0 ] || fail "$1: the client: $(tail -n 5 client.out)"
     grep -q "^ft: ok $2 rounds" server.out || fail "$1: $(tail -n 3 server.out)"
     grep -qE "${3:-ft: ok}" server.out || fail "$1: no \"$3\": $(tail -n 3 server.out)"
-    fabric_down
 }
 
 test_deregistered() {

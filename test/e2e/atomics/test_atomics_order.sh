@@ -5,8 +5,6 @@
 # The order of atomics and other operations: what a flush completes, and what a fence
 # orders (rule 9 of docs/ATOMICS.md).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 job=ft_atom_job
@@ -19,13 +17,6 @@ begin() {
     wait_for_rc
 }
 
-# end [fired]: stops both; "fired": all faults must have fired
-end() {
-    [ -z "${1:-}" ] || faults_fired
-    jobs_stop
-    fabric_down
-}
-
 # The callback of one of several atomics posts a flush, which covers the others. The
 # callback of a flush posts another flush, for which other flushes need not wait
 test_flush_in_callbacks() {
@@ -33,8 +24,6 @@ test_flush_in_callbacks() {
     for mode in proxy extended; do
         begin $mode
         ask client "order 8 flushes"
-        end
-        rm -f ./*.in
     done
 }
 
@@ -53,8 +42,7 @@ test_fence_behind_read() {
         ask client "order 8 read"
         ask server get
         [ "$answer" = "ft: ok 2" ] || fail "the put was lost: $answer"
-        end fired
-        rm -f ./*.in
+        faults_fired
     done
 }
 
@@ -73,7 +61,7 @@ test_fence_behind_read_on_dc() {
     await_answer server 3
     [[ $answer == "ft: ok"* ]] || fail "the server: $answer"
     ask client close
-    end fired
+    faults_fired
 }
 
 # ... and an atomic of the proxy waits for all operations. These are held back
@@ -85,8 +73,6 @@ test_fence_among_puts() {
         ask client "order 8 puts"
         ask server get
         [ "$answer" = "ft: ok 1" ] || fail "$answer"
-        end
-        rm -f ./*.in
     done
 }
 
@@ -95,15 +81,12 @@ test_fence_among_puts() {
 # on the acknowledgement. On RC, and on the other link after the first one has failed
 placed() {
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$1
-    fabric_up --quirk late-write:60s:1
-    jobs_start
-    wait_for_rc
+    jobs_on_rc --quirk late-write:60s:1
     ask client "order 8 placed"
     ask client "order 4 placed"
     link 1:0 silent
     ask client "order 8 placed"
     check "$emu" quirk -n "$fabric" list --check >quirks
-    end
 }
 
 test_puts_are_placed_before_atomics() {
@@ -141,7 +124,6 @@ crossed() {
     posts_on other "${links[2 - $2]}"
     check "$emu" quirk -n "$fabric" list --check >quirks
     other_stop
-    end
 }
 
 test_flush_covers_atomics_over_another_nic() {
@@ -179,16 +161,12 @@ test_remote_flush_is_placed() {
     local mode
     for mode in native proxy extended; do
         export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=$mode
-        fabric_up --quirk late-write:60s:1
-        jobs_start
-        wait_for_rc
+        jobs_on_rc --quirk late-write:60s:1
         sees 10
         link 1:0 silent
         sees 20
         posts_on client 1
         check "$emu" quirk -n "$fabric" list --check >quirks
-        end
-        rm -f ./*.in
     done
 }
 
@@ -199,8 +177,6 @@ test_refused_at_once() {
         begin $mode
         ask client "order 8 refused"
         [ $mode = native ] || ask client "order 4 refused"
-        end
-        rm -f ./*.in
     done
 }
 
@@ -208,7 +184,6 @@ test_refused_at_once() {
 test_pending_fails() {
     begin proxy
     ask client "order 8 pending"
-    end
 }
 
 run_tests

@@ -5,8 +5,6 @@
 # Rules of docs/ATOMICS.md without a failure: where UIDs are visible, and slots that run
 # out. Also the benchmark of atomics, which tests recovery.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 # bench WHAT MODE COUNT: runs the benchmark; its output is in ./out
@@ -75,7 +73,6 @@ test_endpoints_without_slots() {
     ask server get
     [ "$answer" = "ft: ok $(printf %x $((280 * 3)))" ] || fail "$answer"
     jobs_stop
-    fabric_down
     i=$(grep -c 'gets no slots: its atomics are requests' server.log || true)
     [ "$i" -ge 20 ] || fail "$i endpoints had no slots"
 }
@@ -88,9 +85,7 @@ test_client_dies_before_confirm() {
     job=ft_atom_job
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_ATOMIC_MODE=extended
     export UCX_RC_VARUNA_ORPHAN_TIMEOUT=1s
-    fabric_up --trace 65536
-    jobs_start
-    wait_for_rc
+    jobs_on_rc --trace 65536
     ask client warm
     ask server "set 5"
     link 1:1 silent

@@ -7,7 +7,6 @@
 # contains each operation, each fault and each path (RC, messages, proxy);
 # RC_VARUNA_FULL_SWEEP=1 runs all of it.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 # sweep MODE OPTIONS...: runs ft_atom_sweep

@@ -7,7 +7,6 @@
 # loses its link to the home NIC, and while the home NIC leaves, returns, and dies.
 # test_mutations.sh runs the first test with deliberate mistakes.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_amo.sh"
 
 # there_and_back MODE WIDTH: the home NIC moves away and back

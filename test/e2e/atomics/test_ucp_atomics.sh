@@ -6,7 +6,6 @@
 # extended and as CPU atomics in mode proxy. ucx_info shows it, and a UCP program checks
 # it with a target that makes no progress (test/e2e/atomics/ft_ucp_amo.c).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 app=$apps/ft_ucp_amo
@@ -44,7 +43,6 @@ test_ucx_info_tells_all_operations() {
         [ "$(grep -c " domain: ${domains[$mode]}" out)" -eq 2 ] ||
             fail "$mode: $(grep domain: out)"
     done
-    fabric_down
 }
 
 # selects RESULT: checks the worker's atomics, of one device or of all CPUs, and the
@@ -70,7 +68,6 @@ test_ucp_selects_atomics() {
     use proxy device
     selects ' *'
     ! grep -q 'amo#' out || fail "$(grep lane out)"
-    fabric_down
 }
 
 # works SECONDS: runs a server, and a client with this time limit
@@ -100,7 +97,6 @@ test_program_with_atomics() {
         grep -qx 'ft: ok 22 atomics' client.out ||
             fail "$modes: $(tail -n 3 client.out)"
     done
-    fabric_down
 }
 
 # UCP's software atomics do not work with such a target, so the test above has not used
@@ -109,7 +105,6 @@ test_emulated_atomics_need_the_target() {
     fabric_up
     use extended cpu
     ! works 2 || fail "completed without the target: $(tail -n 3 client.out)"
-    fabric_down
 }
 
 # adder NAME HOST TLS PAUSE
@@ -178,7 +173,6 @@ test_words_are_shared_with_other_transports() {
         }' ./*.out || fail "$width bytes: they were not at the same time"
         grep -qx "word $width 5000" owner.out || fail "$(grep "^word" owner.out)"
     done
-    fabric_down
 }
 
 # ask_server: it checks its pointers
@@ -220,7 +214,6 @@ null_checks() {
     wait $client || fail "the client: $(tail -n 3 client.out)"
     exec 7>&-
     wait $server || fail "the server ended with $?: $(tail -n 3 server.out)"
-    fabric_down
 }
 
 test_null_checks_before()              { null_checks before; }

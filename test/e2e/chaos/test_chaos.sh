@@ -10,7 +10,6 @@
 # RC_VARUNA_CHAOS=SECONDS: duration (20); ten seconds for each seed.
 # RC_VARUNA_CHAOS_SEED=N: the first seed (1; with RC_VARUNA_LONG a random one).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 seconds=${RC_VARUNA_CHAOS:-20}

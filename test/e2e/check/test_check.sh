@@ -5,7 +5,6 @@
 # rc_varuna_check: good NICs pass all checks. Each quirk makes its own check fail, and
 # no other one. Bad input gives clear messages.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 check_program=$RCV_PREFIX/bin/rc_varuna_check
@@ -61,7 +60,6 @@ quirk_found() {
     run_check $status --only "$3" "${options[@]}"
     result "$4" "$2" "${5:-}"
     check "$emu" quirk -n "$fabric" list --check >quirks
-    fabric_down
 }
 
 options=()
@@ -86,7 +84,6 @@ test_kind_nics_pass() {
         dead-writes; do
         grep -qE "^$name " out || fail "$name has not run"
     done
-    fabric_down
 }
 
 # A cut without a port event here: PSN and memory agree nevertheless
@@ -96,7 +93,6 @@ test_silent_cut() {
     run_check 3 --only cut-psn "${options[@]}"
     result ok cut-psn
     result ok cut-status 'retry counter exceeded'
-    fabric_down
 }
 
 test_json() {
@@ -109,7 +105,6 @@ assert d["trusted"] is False
 bad = [r for r in d["results"] if r["status"] == "failed"]
 assert bad and all(r["check"] == "psn" and r["advice"] and r["means"] for r in bad)
 assert {r["host"] for r in d["results"]} == {"client", "server"}' || fail "$(cat out)"
-    fabric_down
 }
 
 test_nobody_cuts() {
@@ -117,7 +112,6 @@ test_nobody_cuts() {
     run_check 3 --only cut-psn,dead-commands
     result untested cut-psn
     result untested dead-writes
-    fabric_down
 }
 
 # Ports of hosts have other MTUs, or one host has the option. Other checks work nevertheless
@@ -129,12 +123,10 @@ test_mtu_differs() {
     no_other_fails mtu
     UCX_IB_PATH_MTU=2048 run_check 3 --only mtu
     result ok mtu 'path MTU 2048 on both sides'
-    fabric_down
     fabric_up --quirk no-mlx5dv --mtu 1=1024
     run_check 3 --only mtu,links
     result note mtu 'path MTU 4096 here, 1024 there'
     no_other_fails
-    fabric_down
 }
 
 test_psn_lost() { quirk_found psn-lost psn psn FAILED 'after ERR.*lost'; no_other_fails psn; }
@@ -176,7 +168,6 @@ test_grh() {
     result ok grh 'packets have a GRH'
     result ok links
     no_other_fails
-    fabric_down
 }
 
 # Without the objects of DEVX that UCX is told not to make, all is as with verbs
@@ -186,7 +177,6 @@ test_ucx_without_devx_objects() {
     ! grep -qE '^(dct|order-strong)|DEVX: 8|by DEVX' out || fail "$(cat out)"
     result ok order
     no_other_fails
-    fabric_down
 }
 
 test_another_ucx() {
@@ -201,7 +191,6 @@ test_another_ucx() {
     fabric_up
     LD_LIBRARY_PATH=$PWD/ucx run_check 1 --only ucx-build
     result FAILED ucx-build "$PWD/ucx/libuct.so.0 has build-id [0-9a-f]+, and rc_varuna was built"
-    fabric_down
 }
 
 test_bond() {
@@ -211,13 +200,11 @@ test_bond() {
     run_check 3 --only port
     result warning bond 'one link'
     result ok mlx5
-    fabric_down
 }
 test_bond_without_dc() {
     fabric_up --links 4 --quirk bond:10ms:0
     run_check 3 --only port
     result warning mlx5 'lag_dct.*lanes over rc_verbs'
-    fabric_down
 }
 test_no_mlx5dv() { quirk_found no-mlx5dv mlx5 port warning 'lanes over rc_verbs'; }
 test_no_devx() {
@@ -225,7 +212,6 @@ test_no_devx() {
     run_check 3 --only port,psn,ooo-sl-mask
     result untested mlx5
     result warning ooo-sl-mask
-    fabric_down
 }
 test_fixed_port() { cut_options; quirk_found 0=fixed-port port-event cut-psn warning 'is active'; }
 test_no_route() { cut_options; quirk_found 0=no-route cut-status cut-psn note 'local QP operation error'; }
@@ -255,7 +241,6 @@ test_every_quirk_has_a_test() {
     fabric_up
     quirks=$("$emu" quirk -n "$fabric" list --json |
         python3 -c 'import json, sys; print(*[q["name"] for q in json.load(sys.stdin)])')
-    fabric_down
     [ "$(wc -w <<<"$quirks")" -ge 15 ] || fail "the emulator has only the quirks $quirks"
     for quirk in $quirks; do
         case $quirk in
@@ -289,7 +274,6 @@ test_unknown_host() {
         "$check_program" no.such.host.invalid
     fails 1 'cannot connect to 127.0.0.1 port 9: ' "$emu" exec -n "$fabric" 0 -- \
         "$check_program" -p 9 127.0.0.1
-    fabric_down
 }
 
 # stranger PYTHON: runs a server that answers a hello with these bytes; head() makes a
@@ -328,7 +312,6 @@ closed the connection|b""
 ports are invalid|head(length=712) + b"\xff" * 712
 END
     wait
-    fabric_down
 }
 
 # strange_client PYTHON PATTERN: a client sends these bytes; the server must exit with a
@@ -356,7 +339,6 @@ test_strange_clients() {
     # continues
     strange_client 'head(type=2, length=20) + b"\xff" * 20 + head(type=6, length=16) + b"\xff" * 16 + head(version=3)' \
         'version 3'
-    fabric_down
 }
 
 test_killed_server() {

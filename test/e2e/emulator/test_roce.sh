@@ -6,7 +6,6 @@
 # planes that have the same GID prefix or crossed cables. gtest_mlx5emu tests verbs on
 # such ports.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 # fabric_down_checked: fails unless each quirk of the fabric has acted
@@ -94,7 +93,6 @@ test_ucx_on_infiniband() {
     link_layer IB client.log
     check "$emu" quirk -n "$fabric" list >quirks
     ! grep -q acted quirks || fail "a quirk has acted"
-    fabric_down
 }
 
 # With another index, UCX uses another RoCE version
@@ -140,7 +138,6 @@ test_ucx_tells_planes_apart() {
     fabric_up
     check perftest_over mlx5_0 mlx5_0
     fails_over mlx5_0 mlx5_1 'ERROR.*[Uu]nreachable'
-    fabric_down
 }
 
 test_ucx_on_miswired_host() {

@@ -5,7 +5,6 @@
 # The emulator with 8 hosts of 4 links each, 64 processes at once, 4096 RC queue pairs
 # in one process; and a process that waits for an event must not spin.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 agent=$RCV_BUILD/test/gtest/scale_agent
@@ -36,7 +35,6 @@ test_64_processes() {
         wait "${pids[i]}" || fail "process $i: $(cat "out.$i")"
         check grep -q '^4 devices' "out.$i"
     done
-    fabric_down
 }
 
 test_4096_queue_pairs() {
@@ -46,7 +44,6 @@ test_4096_queue_pairs() {
     sed 's/^/# /' out
     # The memory that docs/EMULATOR.md states, with a margin
     check awk '{ exit !($4 < 64) }' out
-    fabric_down
 }
 
 test_waiting_burns_nothing() {
@@ -54,7 +51,6 @@ test_waiting_burns_nothing() {
     check on 0 wait 3 >out
     sed 's/^/# /' out
     check awk '{ exit !($1 < 0.1) }' out
-    fabric_down
 }
 
 run_tests

@@ -6,7 +6,6 @@
 # hosts: over the verbs, without UCX. Each must exit with status 0 and print a rate
 # above 0, and the trace must contain its operations.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 next_port
@@ -59,7 +58,6 @@ pingpong() {
     pair "$program" -p "$port" -n "$count" "$@"
     check grep -qE "^$count iters in .* usec/iter" client.log
     traced send $((2 * count))
-    fabric_down
 }
 
 # perftest PROGRAM OP COUNT ARGUMENT...: runs it; the client's last line of numbers must
@@ -73,7 +71,6 @@ perftest() {
         $1 ~ /^[0-9]+$/ && $2 >= count { found = ($4 + 0 > 0) }
         END { exit !found }' client.log
     traced "$op" "$count"
-    fabric_down
 }
 
 test_ibv_devinfo() {
@@ -86,7 +83,6 @@ test_ibv_devinfo() {
     link 0:0 down
     check "$emu" exec -n "$fabric" 0 -- ibv_devinfo >info.log 2>&1
     check grep -qE 'state:.*PORT_DOWN' info.log
-    fabric_down
 }
 
 test_ibv_rc_pingpong()          { pingpong ibv_rc_pingpong 500; }

@@ -11,7 +11,6 @@
 # too late is seen in the order of the emulator's steps (ft_order.c), and a rate in
 # the trace, in runs in which the emulator says that it was in time.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 next_port
@@ -101,7 +100,6 @@ latency() {
     pair pingpong 0 $((port + 1)) ibv_rc_pingpong -e -s 64 -n "$2"
     at_least "$(sed -n 's/.*seconds = \([0-9.]*\) usec.*/\1/p' pingpong.log)" \
         $(($1 * 4)) "round trip, in us"
-    fabric_down
 }
 
 # mbps NAME: what perftest says it had, of payload (it counts in units of 2^20 bytes)
@@ -139,7 +137,6 @@ test_latency_20ms() {
 test_time_of_a_message() {
     fabric_up --links 1 --rate 20Mbps --subnet-timeout 31 --trace 65536
     is_due 60000 $((24252000 * 105 / 100)) 5
-    fabric_down
 }
 
 # executed OP: prints host and time, in us, of each of its messages in the trace
@@ -188,10 +185,8 @@ rate() {
         executed "$2" >times
         [ "$(wc -l <times)" -eq 800 ] || fail "$1: $(wc -l <times) messages were executed"
         if in_time "${3:-0}" "$1"; then
-            fabric_down
             return 0
         fi
-        fabric_down
     done
     echo "# the machine is too slow to tell the rate of $1"
 }
@@ -235,7 +230,6 @@ test_two_share_a_link() {
     tail -n 600 all >times
     in_time 0 "both" 2 || echo "# the machine is too slow to tell the rate of both"
     [ "$(fabric_sum retransmitted_packets)" -eq 0 ] || fail "packets were lost"
-    fabric_down
 }
 
 # await_executed COUNT: waits until so many messages of a ping-pong were executed
@@ -270,7 +264,6 @@ test_cpu_sleeps() {
     # shellcheck disable=SC2046 # words
     kill $(program_of $ping)
     ! wait $ping || fail "the ping-pong has ended by itself"
-    fabric_down
 }
 
 # Nothing of it is left
@@ -299,7 +292,6 @@ test_wrong_values() {
     done
     ! "$emu" up -n "$fabric-2" --rate fast 2>wrong.log || fail "a rate is fast"
     check grep -q "such as 400Mbps" wrong.log
-    fabric_down
 }
 
 run_tests

@@ -11,9 +11,7 @@
 # is for the host.
 
 export TMPDIR=/dev/shm # dmabufs of files exist there alone
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
-. "$top/test/e2e/lib/ft_jobs.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 # The CPU executes no atomics on such memory
 export UCX_RC_VARUNA_ATOMIC_MODE=native RC_VARUNA_TEST_DEVICE=server
@@ -72,7 +70,6 @@ cut_behind_puts() {
     done
     cp memory after
     jobs_stop
-    fabric_down
     grep -q 'rc_varuna: switched .*was=rc' client.log
 }
 
@@ -108,7 +105,6 @@ test_nothing_leaks() {
     ask client "run 2 put_zcopy 0"
     jobs_stop
     [ "$(regions)" = 0 ] || fail "$(regions) regions are left: $("$emu" status -n "$fabric")"
-    fabric_down
 }
 
 # ucp LOG ARGUMENT...: ucx_perftest whose memory is a device's, and whose link is cut
@@ -132,7 +128,6 @@ ucp() {
     ! grep -E ' (ERROR|FATAL) |ibv_dealloc_pd|Assertion' client.log server.log |
         grep -vE ' (netlink|sock)\.c:' || fail "$*: errors were logged"
     [ "$(regions)" = 0 ] || fail "$*: $(regions) regions are left"
-    fabric_down
     rm -f ./*.devices
 }
 

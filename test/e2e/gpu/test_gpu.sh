@@ -10,7 +10,6 @@
 #
 # On real NICs: two hosts, and these options of ucx_perftest with "rc_varuna_run".
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 # perf TLS TEST SIZE [COUNT]: the MB/s of a run between two hosts
@@ -40,10 +39,8 @@ test_gpu_memory() {
             rate=$(perf rc_varuna $what $size)
             faults_fired
             grep -q 'rc_varuna: switched' client.log server.log || fail "nothing was switched"
-            fabric_down
             fabric_up
             echo "# $what $size $rate $(perf rc_mlx5 $what $size)"
-            fabric_down
         done
     done
 }

@@ -1,10 +1,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For fault tests, which source it after tap.sh: settings that detect a failure within
+# For fault tests, which source it: settings that detect a failure within
 # milliseconds, and a function that runs the drivers.
 
-. "$top/test/e2e/lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_fabric.sh"
 
 ucx_defaults
 export UCX_LOG_LEVEL=info

@@ -1,10 +1,11 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For tests on an emulated fabric, which source it after tap.sh: the fabric, its faults
+# For tests on an emulated fabric, which source it: the fabric, its faults
 # and counters, and functions that wait for a program's output. Tests wait for events,
 # never for a fixed time.
 
+declare -F run_tests >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 . "$top/test/packet_lifetime.sh"
 
 emu=$RCV_PREFIX/bin/mlx5emu
@@ -33,12 +34,16 @@ ucx_defaults() {
 }
 
 # fabric_up [OPTION...]: creates the fabric of this test, with two hosts of two links
-# unless the options of "mlx5emu up" differ. It is removed when a test fails.
+# unless the options of "mlx5emu up" differ. It is removed when a test ends, or creates the
+# next one.
 fabric_up() {
+    end_test
     check "$emu" up -n "$fabric" --hosts 2 --links 2 \
         ${RC_VARUNA_QUIRK:+--quirk "$RC_VARUNA_QUIRK"} ${RC_VARUNA_TIME:-} "$@"
     trap fabric_abandon EXIT
+    fabric_is_up=yes
 }
+fabric_is_up=
 
 # fabric_down [OPTION...]: fails if a program is still using it, unless --force is given, or if
 # one has rung for a queue pair in RESET, which no document allows
@@ -47,11 +52,21 @@ fabric_down() {
     ! grep doorbells_in_reset status.down || fail "a doorbell was rung in RESET"
     check "$emu" down -n "$fabric" "$@"
     trap - EXIT
+    fabric_is_up= stop=
+}
+
+# end_test: what a test that has not failed ends with, unless it has done so: $stop, which ends
+# the jobs that were started, and fabric_down
+stop=
+end_test() {
+    $stop
+    [ -z "$fabric_is_up" ] || fabric_down
 }
 
 fabric_abandon() {
     jobs_kill
     "$emu" down -n "$fabric" --force >/dev/null 2>&1
+    fabric_is_up= stop=
 }
 
 # jobs_kill: ends all processes that this shell has started

@@ -3,15 +3,16 @@
 # See LICENSE for terms (BSD-3-Clause).
 #
 # A UCP job with checked contents over rc_varuna, in which a fault hits an exact packet:
-# for stories/test_failover.sh, verbs/test_verbs.sh. To be sourced after tap.sh and
-# ft_fabric.sh. After each run the program has found memory, return values, completions
-# and order correct, the emulator's trace contains each put exactly once, the fault has
+# for stories/test_failover.sh, verbs/test_verbs.sh, which source it. After each run the
+# program has found memory, return values, completions and order correct, the emulator's trace contains each put exactly once, the fault has
 # fired, and the endpoint has switched.
 #
 # RC_VARUNA_FAILOVER: number of consecutive messages to hit in each way (2). Data and
 # log entries alternate, so 2 is the minimum. RC_VARUNA_JOB_LIMIT: seconds for each
 # program of a job (300), which only end a hang. test_sanitizers.sh allows more.
 # $fabric_options: more words for "mlx5emu up".
+
+. "$(dirname "${BASH_SOURCE[0]}")/ft_fabric.sh"
 
 program=$RCV_BUILD/src/tools/demo/varuna_demo
 judge=$RCV_BUILD/src/tools/demo/demo_trace_check

@@ -1,9 +1,11 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For tests with their own scenario, which source it after ft_env.sh: a server and a
+# For tests with their own scenario, which source it: a server and a
 # client of ft_job.c on two hosts, and commands for them. Their logs are server.log and
 # client.log, their answers server.out and client.out. "other" is a second client.
+
+. "$(dirname "${BASH_SOURCE[0]}")/ft_env.sh"
 
 job=ft_job # Or ft_atom_job
 launcher=$run # Or mutant.sh's
@@ -14,6 +16,7 @@ job_start() {
     local role=$1 host=$2 args=("${1/other/client}")
     shift 2
     [ $job != ft_job ] || args+=("$PWD/memory")
+    rm -f "$role.in"
     mkfifo "$role.in"
     : >"$role.out" >"$role.log" # They must exist before it runs
     env UCX_LOG_FILE=stderr "$@" timeout "$jobs_timeout" "$emu" exec -n "$fabric" "$host" -- \
@@ -44,11 +47,18 @@ has_answered() {
     [ ${#all_answers[@]} -ge "$2" ]
 }
 
-# await_answer ROLE NUMBER: waits for this answer, and stores it in $answer
+# await_answer ROLE [NUMBER]: waits for this answer, or that to the command which was assigned
+# last, and stores it in $answer
 await_answer() {
-    comes has_answered "$1" "$2" ||
+    comes has_answered "$1" "${2:-$assigned}" ||
         fail "the $1 does not answer: $(tail -n 2 "$1.out" "$1.log")"
-    answer=${all_answers[$2 - 1]}
+    answer=${all_answers[${2:-$assigned} - 1]}
+}
+
+# await_ok ROLE: ... which must be "ok"
+await_ok() {
+    await_answer "$1"
+    [[ $answer == "ft: ok"* ]] || fail "$1: $answer"
 }
 
 # tell ROLE COMMAND: sends it, and does not wait for the answer
@@ -60,18 +70,25 @@ tell() {
     esac
 }
 
+# assign ROLE COMMAND: sends it; await_answer and await_ok wait for its answer
+assign() {
+    read_answers "$1"
+    assigned=$((${#all_answers[@]} + 1))
+    tell "$1" "$2"
+}
+
 # ask ROLE COMMAND: sends it and waits for its answer, which must be "ok"
 ask() {
-    read_answers "$1"
-    local number=$((${#all_answers[@]} + 1))
-    tell "$1" "$2"
-    await_answer "$1" "$number"
+    local assigned
+    assign "$1" "$2"
+    await_answer "$1"
     [[ $answer == "ft: ok"* ]] || fail "$1: $2: $answer"
 }
 
 # jobs_start [ENV...]: starts and connects both; the variables are for the server
 jobs_start() {
     truncate -s 16M memory
+    stop=jobs_stop
     server_start "$@"
     job_start client 1
     exec 9>client.in
@@ -118,6 +135,7 @@ jobs_stop() {
     wait "$client_pid" || fail "the client: $(tail -n 3 client.log)"
     exec 8>&-
     wait "$server_pid" || fail "the server: $(tail -n 3 server.log)"
+    stop=
 }
 
 # is_on_rc: one put, or addition; whether the client's endpoint is on RC
@@ -130,4 +148,11 @@ is_on_rc() {
 # wait_for_rc: waits until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
 wait_for_rc() {
     comes is_on_rc || fail "the endpoint does not get RC"
+}
+
+# jobs_on_rc [OPTION...]: both, on a fabric with these options, and the client is on RC
+jobs_on_rc() {
+    fabric_up "$@"
+    jobs_start
+    wait_for_rc
 }

@@ -1,8 +1,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For tests with one server of ft_load.c, which source it after ft_fabric.sh: the server
+# For tests with one server of ft_load.c, which source it: the server
 # on host 0, and its counters, which it reads from UCX's VFS tree. Its log is server.log.
+
+declare -F fabric_up >/dev/null || . "$(dirname "${BASH_SOURCE[0]}")/ft_fabric.sh"
 
 # load_server_start MODE SIZE [NAME=VALUE...]: sets $server to its pid. It exits when no
 # process has descriptor 9 open, so start background processes with 9>&-
@@ -16,6 +18,7 @@ load_server_start() {
     exec 9>stdin
     await 60 server.log '^ft: address'
     server_program=$(program_of $server)
+    stop=load_server_stop
 }
 
 # load_server_address: prints the input of a client
@@ -31,6 +34,7 @@ load_server_call() {
 load_server_stop() {
     exec 9>&-
     wait $server || fail "the server ended with $?: $(tail -n 5 server.log)"
+    stop=
 }
 
 # counter NAME: prints the present value of a counter of the server's targets

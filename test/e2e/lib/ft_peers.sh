@@ -1,10 +1,10 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# For the tests that run test/e2e/peers/ft_peers.c, which source it after tap.sh:
+# For the tests that run test/e2e/peers/ft_peers.c, which source it:
 # functions that start and check servers and one client, each in its own process.
 
-. "$top/test/e2e/lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/ft_fabric.sh"
 
 program=$apps/ft_peers
 

@@ -94,6 +94,7 @@ run_test() {
         set -eE
         trap 'ended_at "$LINENO" "$BASH_COMMAND"' ERR
         "$2"
+        ! declare -F end_test >/dev/null || end_test
     )
     status=$?
     awk -v us=$((${EPOCHREALTIME/.} - start)) 'BEGIN { printf "# %.1f s\n", us / 1e6 }'

@@ -6,7 +6,6 @@
 # open (ft_close.c). Its process stays but makes no progress. Its peer must not keep the
 # target, its queue pair and its log rings.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
@@ -34,8 +33,6 @@ end() {
     echo end >&8
     exec 8>&-
     wait $client || fail "the client ended with $?: $(tail -n 5 client.log)"
-    load_server_stop
-    fabric_down
 }
 
 # Connected queue pairs of the server

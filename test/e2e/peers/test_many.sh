@@ -7,7 +7,6 @@
 # the others. Also the cost when the link of many endpoints fails: of RC_VARUNA_MANY, 64
 # by default, 4096 in the long run. The tests compare counts, not times.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
 many=${RC_VARUNA_MANY:-64}
@@ -66,7 +65,6 @@ test_dci_hangs() {
     faults_fired
     await_more
     all_good
-    fabric_down
 }
 
 # load_on_own_dcis: starts 24 endpoints to the server "one" and 24 to the server "other".
@@ -104,7 +102,6 @@ test_hung_dci_stops_its_endpoint_only() {
     link 2:0 down
     await_more
     all_good
-    fabric_down
 }
 
 # The NIC exhausts its retries on one DCI: the path to that peer is down, so all endpoints
@@ -122,7 +119,6 @@ test_failed_dci_takes_no_other_peer() {
     all_good
     [ "$(grep -c 'rc_varuna: switched' client.log)" = 24 ] ||
         fail "$(grep -c 'rc_varuna: switched' client.log) switches"
-    fabric_down
 }
 
 # stop_peer TIMEOUT: a stopped peer answers on no link, so its unfinished messages are no
@@ -166,7 +162,6 @@ test_dead_peer_on_a_shared_dci() {
     [ "$(field client.log errors errors)" = 20 ] || fail "$(tail -n 1 client.log)"
     [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     good 0
-    fabric_down
 }
 
 # counts: prints the matches of each rule, one per line
@@ -258,7 +253,6 @@ switch_of() {
     echo "# $1 endpoints: requests, answers, reads for each: $result (hundredths)"
     echo "# writes on DC: $((after[3] - before[3]))"
     fd_of=()
-    fabric_down
 }
 
 # A switch takes FENCE and CONNECT, each with its answer, and the read that drains the

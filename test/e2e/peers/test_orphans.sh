@@ -5,8 +5,6 @@
 # What a server keeps for clients that die, and for clients that only seem to be dead.
 # The server's counters are read from UCX's VFS tree.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 ucx_defaults
@@ -51,8 +49,6 @@ test_50_killed_clients_leave_nothing() {
     echo "# $(counter orphans) are kept for a while"
 
     # The server exits without closing anything, with messages in flight
-    load_server_stop
-    fabric_down
 }
 
 test_stopped_client_keeps_its_target() {
@@ -72,8 +68,6 @@ test_stopped_client_keeps_its_target() {
     wait $client || fail "the client failed: $(tail -n 3 client.0.log)"
     await_counter open 0
     [ "$(counter given_up)" = 0 ] || fail "the client was given up"
-    load_server_stop
-    fabric_down
 }
 
 # The client posts nothing while it is cut off, so it does not know
@@ -98,8 +92,6 @@ test_cut_off_client_is_told() {
     wait $client || status=$?
     [ $status -eq 1 ] || fail "the client ended with $status"
     check grep -q 'peer refused vQP' client.0.log
-    load_server_stop
-    fabric_down
 }
 
 run_tests 3

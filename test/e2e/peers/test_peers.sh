@@ -6,7 +6,6 @@
 # others are not affected. Also a NIC of the client dies. Each message arrives once and
 # in order, and each put completes once (test/e2e/peers/ft_peers.c).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
@@ -37,7 +36,6 @@ test_one_of_two_peers_dies() {
     [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     good 0
     good 2
-    fabric_down
 }
 
 test_one_of_two_peers_is_stopped_for_a_while() {
@@ -54,7 +52,6 @@ test_one_of_two_peers_is_stopped_for_a_while() {
     await_more
     all_good
     no_switch
-    fabric_down
 }
 
 # Messages to six dead processes of one host occupy the four DCIs of the control plane
@@ -90,7 +87,6 @@ test_dead_processes_beside_a_living_one() {
     end client
     good 0
     good 7
-    fabric_down
 }
 
 # are_in_doubt COUNT: messages to COUNT queue pairs of host 2 have failed
@@ -148,7 +144,6 @@ test_stopped_peer_whose_link_fails() {
     await 60 client.log 'rc_varuna: switched ' 2
     await_more
     all_good
-    fabric_down
 }
 
 # Each fault is named correctly, and affects only the endpoints concerned: the client's
@@ -210,7 +205,6 @@ test_faults_are_told_apart() {
     [ "$(field client.log 'peer 1 ' twice)" = 0 ] || fail "$(tail -n 3 client.log)"
     good 0
     good 2
-    fabric_down
 }
 
 # compute SECONDS: a peer computes until all its receive buffers are used, and for so long
@@ -263,7 +257,6 @@ nic_dies() {
     await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 " 4
     await_more
     all_good
-    fabric_down
 }
 
 # is_said_once TEXT: the client has warned
@@ -329,7 +322,6 @@ test_local_nics_return() {
     reset_nic 0 2
     reset_nic 1 2
     all_good
-    fabric_down
 }
 
 # delivered: prints how many messages ucx_perftest has counted in its last report
@@ -397,7 +389,6 @@ test_remote_nics_return() {
     await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 .*to=${nics}_1:1" 4
     await_more
     all_good
-    fabric_down
 }
 
 test_local_nic_dies_in_silence_on_dc() {
@@ -431,7 +422,6 @@ test_swap_refuses_nothing() {
     echo "# $(grep -o 'planned swap .*' client.log)"
     [ "$(field client.log 'peer 0 ' refused)" = 0 ] ||
         fail "puts were refused: $(grep '^ft: peer 0' client.log)"
-    fabric_down
 }
 
 run_tests 3

@@ -7,8 +7,6 @@
 # new one, which must refuse them and execute nothing. With other numbers nobody
 # answers, and the give-up time ends the wait.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_LOG_LEVEL=debug
@@ -37,12 +35,11 @@ await_error() {
 # fails COMMAND REASON [FIRST]: the client's command fails, and its error handler is
 # called with REASON, perhaps already during the command FIRST
 fails() {
-    local number count
+    local count
     count=$(errors)
     [ -z "${3:-}" ] || ask client "$3"
-    number=$(($(answers client) + 1))
-    tell client "$1"
-    await_answer client "$number"
+    assign client "$1"
+    await_answer client
     [[ $answer == "ft: fail"*"$2"* ]] || fail "$1: $answer, not: $2"
     await_error "$2" "$count"
 }
@@ -67,17 +64,13 @@ works_anew() {
     for plan in put_short mixed0; do
         ask client "run $((++runs)) $plan 0"
     done
-    jobs_stop
-    fabric_down
 }
 runs=100
 
 # restart [OPTION...]: restarts the server on a fabric with these options. The new
 # server numbers messages independently.
 restart() {
-    fabric_up "$@"
-    jobs_start
-    wait_for_rc
+    jobs_on_rc "$@"
     ask client "run 1 put_short 0"
     ask client "idle ${quiet:-0}"
     server_kill

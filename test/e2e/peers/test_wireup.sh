@@ -6,7 +6,6 @@
 # answer waits for that endpoint to open. UCP 1.13 aborts the process if the transport gives
 # that answer back (test/e2e/peers/ft_wireup.c).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 export UCX_TLS=rc_varuna UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr

@@ -11,7 +11,6 @@
 # sanitizers (RC_VARUNA_HOSTILE_RUN: its launcher, RC_VARUNA_HOSTILE_APPS: its
 # directory), and test_sanitizers.sh with everything built with them.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
@@ -26,8 +25,6 @@ test_plain_ucx_is_answered() {
     # counted
     mismatched=$(counter mismatched)
     [ "$mismatched" -ge 14 ] || fail "of 14 forged messages $mismatched were counted"
-    load_server_stop
-    fabric_down
 }
 
 # tell NAME LINE: sends a command to a process
@@ -147,7 +144,6 @@ fuzz() {
     ! grep 'no handler installed' victim.log ||
         hostile_fail "unknown messages flood the log"
     rm -f ./*.in
-    fabric_down
 }
 
 test_fuzz() {
@@ -217,7 +213,6 @@ test_held_messages_are_bounded() {
     answer friend end
     answer victim end
     rm -f ./*.in
-    fabric_down
 }
 
 run_tests

@@ -5,7 +5,6 @@
 # A client that has opened its vQPs but violates the protocol: its keys give access only
 # to its own memory (docs/SECURITY.md).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 # access CHECK [QUIRK]: runs ft_keys; the client's output and then the server's are in ./out
@@ -30,7 +29,6 @@ access() {
     sed 's/^/# /' out
     [ -z "${2:-}" ] || "$emu" quirk -n "$fabric" list --check >/dev/null ||
         fail "the quirk has not acted"
-    fabric_down
 }
 
 # says LINE...: checks that the output consists of these lines

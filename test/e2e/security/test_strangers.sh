@@ -6,7 +6,6 @@
 # (test/e2e/security/ft_stranger.c): addresses that UCX must not see, floods, forged
 # answers.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
@@ -14,11 +13,6 @@
 server_up() {
     fabric_up
     load_server_start server 65536 "$@"
-}
-
-server_down() {
-    load_server_stop
-    fabric_down
 }
 
 # say ARGUMENT...: runs a stranger on the other host, with the server's address
@@ -34,7 +28,6 @@ test_addresses_that_are_none_are_refused() {
     [ "$(grep -c '^ft: refused' say.log)" -eq 14 ] || fail "$(cat say.log)"
     [ "$(counter strangers_answered)" -eq 0 ] || fail "a stranger was answered"
     [ "$(counter strangers_ignored)" -ge 28 ] || fail "not all messages were ignored"
-    server_down
 }
 
 # Each stranger claims another port, which does not exist
@@ -48,7 +41,6 @@ test_a_flood_of_strangers_is_bounded() {
         fail "$answered and $(counter strangers_ignored) are not 3000"
     [ "$answered" -le 1024 ] || fail "too many messages were answered"
     [ "$(counter stale)" -eq 3000 ] || fail "not all messages were for another process"
-    server_down
 }
 
 test_endpoints_of_guests_are_bounded() {
@@ -56,14 +48,12 @@ test_endpoints_of_guests_are_bounded() {
     say guests 50
     check grep -q '^ft: opened 20 refused 30' say.log
     [ "$(counter open)" -eq 20 ] || fail "$(counter open) are open"
-    server_down
 }
 
 test_endpoints_of_one_peer_are_bounded() {
     server_up UCX_RC_VARUNA_MAX_TARGETS=50 UCX_LOG_LEVEL=error
     say vqps 12
     check grep -q '^ft: opened 5 refused 7' say.log
-    server_down
 }
 
 # A late request opens an endpoint that its requester has closed, and the answers are
@@ -73,7 +63,6 @@ test_an_unused_opening_is_reported_again() {
     say unused
     check grep -q '^ft: was reminded' say.log
     await_counter open 0
-    server_down
 }
 
 test_an_older_peer_is_told() {
@@ -81,7 +70,6 @@ test_an_older_peer_is_told() {
     say old
     check grep -q '^ft: answered in version' say.log
     check grep -q 'install the same rc_varuna' server.log
-    server_down
 }
 
 # The requester accepts answers only from peers with an open request
@@ -104,7 +92,6 @@ test_forged_answers_do_nothing() {
     check grep -q '^ft: step 1 failed' steps.log
     [ "$(grep -c 'dropped REJECT .*no request is open' steps.log)" -eq 2 ] ||
         fail "not both forged answers were dropped: $(tail -n 5 steps.log)"
-    fabric_down
 }
 
 run_tests

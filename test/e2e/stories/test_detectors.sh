@@ -7,7 +7,6 @@
 # detect anything within the test. A test waits for log lines and for the program, never
 # for a fixed time.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 program=$RCV_BUILD/src/tools/demo/varuna_demo
@@ -65,7 +64,6 @@ test_heartbeat_finds_a_silent_link() {
     all_good
     grep -q "heartbeat: peer .* is silent on ${nics}_0:1 .* unknown fault: our port, the peer" \
         client.log || fail "the fault was not logged"
-    fabric_down
 }
 
 # A stopped peer, including its control plane, is silent on all links. That is no reason
@@ -84,7 +82,6 @@ test_stopped_peer_is_no_dead_link() {
     await 60 client.log 'peer .* answers again'
     all_good
     ! grep -q 'rc_varuna: switched' client.log || fail "it switched"
-    fabric_down
 }
 
 test_requests_hang() {
@@ -95,7 +92,6 @@ test_requests_hang() {
     link 0:0 silent
     await 60 client.log 'switched .*reason="requests hang"'
     all_good
-    fabric_down
 }
 
 ctl() {
@@ -134,7 +130,6 @@ test_outside_detector() {
 
     all_good
     [ -z "$(ls ctl)" ] || fail "a socket was left: $(ls ctl)"
-    fabric_down
 }
 
 # As in two containers that share the directory of the sockets: one process has the pid of the
@@ -166,7 +161,6 @@ test_processes_with_one_pid() {
     [ "$(ls ctl)" = "$pid-container.sock" ] || fail "left: $(ls ctl)"
     [ -z "$("$ctl" --list)" ] || fail "a dead process is listed"
     [ -z "$(ls ctl)" ] || fail "a dead process's socket is left: $(ls ctl)"
-    fabric_down
 }
 
 test_link_is_marked_failed() {
@@ -180,7 +174,6 @@ test_link_is_marked_failed() {
     check ctl --all link "${nics}_0:1" up
     until_status "link=${nics}_0:1 .*state=up down_by=-"
     all_good
-    fabric_down
 }
 
 # The mark of a process that only receives: its peers recover, too, although their own link
@@ -196,7 +189,6 @@ test_peer_marks_its_link_failed() {
     check ctl "$(program_of "$server_pid")" link "${nics}_0:1" up
     await 60 client.log 'peer .* has retired its ends of links 0x0'
     all_good
-    fabric_down
 }
 
 # status_is PATTERN
@@ -229,7 +221,6 @@ test_all_links_gone_one_returns() {
     link 1:1 up
     await 60 client.log "switched .*to=${nics}_1:1"
     all_good
-    fabric_down
 }
 
 # sleeps PID: sets $used to the CPU time of 3 s, which is less than a quarter of a core
@@ -255,7 +246,6 @@ test_last_link_is_not_held_down() {
     await 60 client.log "link ${nics}_1:1 is up again, and can be used in 3600"
     await 60 client.log "switched .*to=${nics}_1:1"
     all_good
-    fabric_down
 }
 
 # No link returns: the endpoint fails, and each completion is called exactly once
@@ -294,7 +284,6 @@ test_flapping_is_damped() {
     echo "# 12 failures, $switches switches"
     [ "$switches" -eq 1 ] ||
         fail "$switches switches: $(grep -c 'is up again' client.log) times up"
-    fabric_down
 }
 
 # cpu_ticks PID: user and system time, in hundredths of a second

@@ -6,7 +6,6 @@
 # shows, or operators would look at the wrong host. Each job also sends to itself and to
 # processes of its host, which the NIC loops back in any state of the link.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
@@ -123,7 +122,6 @@ no_common_link() {
     ! wait $server || fail "the server works without a common link"
     lists server.log "$1_0:1" 1
     lists client.log "$1_1:1" 0
-    fabric_down
 }
 
 test_no_common_link() { no_common_link mlx5; }
@@ -146,7 +144,6 @@ test_peer_limits_its_links() {
     [ $status -eq 0 ] || fail "$(tail -n 3 client.log)"
     wait $server || fail "$(tail -n 3 server.log)"
     ! grep 'none of our links reaches' client.log server.log || fail "a false alarm"
-    fabric_down
 }
 
 run_tests 2

@@ -6,8 +6,6 @@
 # rc_varuna, and the fault hits the n-th message of the requester's primary link
 # (lib/ft_failover.sh).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_failover.sh"
 
 test_silent_before_the_message_arrives() {

@@ -5,7 +5,6 @@
 # A flapping port causes a few switches on both hosts, and then none: the port's host
 # gets its events, and informs its peers.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 

@@ -6,8 +6,6 @@
 # hangs while its link and its peer are alive. It must wait for a peer that computes and
 # has no receive buffers left.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_RC_VARUNA_RETURN_DELAY=inf UCX_RC_VARUNA_HANG_TIMEOUT=200ms
@@ -27,15 +25,12 @@ test_queue_pair_hangs() {
 # would take half a minute.
 test_writes_vanish() {
     export UCX_LOG_LEVEL=debug UCX_RC_MLX5_TIMEOUT=4s UCX_RC_MLX5_RETRY_COUNT=7
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault packet host=1 link=0 type=rc op=write \
         count=all drop
     ask client "run 1 put_short 0"
     faults_fired
     jobs_stop
-    fabric_down
     grep -q 'oldest request hangs .*none of its requests needs a receive buffer' \
         client.log || fail "$(grep 'request hangs' client.log)"
     grep -q 'switched .*reason="requests hang"' client.log ||
@@ -50,21 +45,17 @@ test_queue_pair_hangs_and_link_fails() {
 # More messages than the peer has receive buffers, while its application computes until the
 # timeout has passed three times. A read, a put and a flush follow them.
 test_peer_computes() {
-    local number
     # Messages that wait for buffers go on within this time when the peer works again
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HANG_TIMEOUT=1s
     fabric_up
     jobs_start UCX_RC_MLX5_RX_QUEUE_LEN=32 UCX_DC_MLX5_RX_QUEUE_LEN=32
     wait_for_rc
     ask server compute
-    number=$(($(answers client) + 1))
-    tell client "run 1 am_flood 0"
+    assign client "run 1 am_flood 0"
     await 60 client.log 'the peer answers on mlx5_0:1 and computes: no failure' 3
     ask server go
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+    await_ok client
     jobs_stop
-    fabric_down
     ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
@@ -72,22 +63,16 @@ test_peer_computes() {
 # With fewer than 33 buffers UCX's receive queue is longer than its completion queue,
 # which overruns. Acknowledged messages would be lost.
 test_receive_queue_is_short() {
-    local number
     export UCX_LOG_LEVEL=debug UCX_IB_RX_QUEUE_LEN=12
     export UCX_RC_MLX5_RX_QUEUE_LEN=12 UCX_DC_MLX5_RX_QUEUE_LEN=12
     export UCX_RC_VARUNA_STANDBY_RX_QUEUE_LEN=12
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     ask server compute
-    number=$(($(answers client) + 1))
-    tell client "run 1 am_flood 0"
+    assign client "run 1 am_flood 0"
     await_true has_rnr_waits
     ask server go
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+    await_ok client
     jobs_stop
-    fabric_down
     check grep -q 'a receive queue of 12 is too short' server.log
     ! grep -E 'CQ error|did not come' client.log server.log ||
         fail "the completion queue overran"
@@ -123,7 +108,6 @@ half_messages() {
         ask client "run $((++i)) am_flood 0"
     done
     jobs_stop
-    fabric_down
     [ "$(grep -c 'rc_varuna: switched' client.log)" -eq "$1" ] ||
         fail "a receive queue was stuck: $(grep 'rc_varuna: switched' client.log)"
 }
@@ -139,33 +123,27 @@ test_receive_buffer_without_an_event() {
     half_messages $rounds no-last-wqe
 }
 
-# compute SECONDS NUMBER: the client does not call progress for SECONDS; then waits for its
-# answer
+# compute SECONDS [LINK STATE]: the client does not call progress for SECONDS; then waits for
+# its answer
 compute() {
     await 60 client.out 'note computes'
     sleep "$1"
-    [ $# -lt 3 ] || link "${@:3}"
+    [ $# -eq 1 ] || link "${@:2}"
     tell client go
-    await_answer client "$2"
-    [[ $answer == "ft: ok"* ]] || fail "client: $answer"
+    await_ok client
 }
 
 # The requester's application computes for ten times the timeout while its requests are
 # unfinished. They may be complete, because it has not polled.
 test_we_compute() {
-    local number
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0
     export UCX_RC_MLX5_TIMEOUT=4s
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault ack host=1 link=0 op=write delay=100ms
-    number=$(($(answers client) + 1))
-    tell client "run 1 put_short 4"
-    compute 2 "$number"
+    assign client "run 1 put_short 4"
+    compute 2
     faults_fired
     jobs_stop
-    fabric_down
     ! grep -qE 'rc_varuna: switched|request hangs' client.log ||
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
@@ -174,23 +152,18 @@ test_we_compute() {
 # an answer that was lost. It has not repeated the request meanwhile, so it must not
 # give up.
 test_we_compute_while_recovering() {
-    local number
 
     # It is long enough for this script to see that the endpoint waits
     export UCX_LOG_LEVEL=debug UCX_RC_VARUNA_GIVE_UP=6s
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     link 1:1 silent
     fault post host=1 link=0 op=write nth=2 down
-    number=$(($(answers client) + 1))
-    tell client "run 1 put_short 12"
+    assign client "run 1 put_short 12"
     await 60 client.log ': drain -> fence'
     tell client compute
-    compute 7 "$number" 1:1 up
+    compute 7 1:1 up
     faults_fired
     jobs_stop
-    fabric_down
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
 }
 
@@ -203,23 +176,18 @@ has_lost_a_write() {
 # A DC queue pair fails while the application computes, and then its NIC dies. UCX would
 # abort at the error, because it cannot reset that queue pair.
 test_nic_dies_behind_an_error() {
-    local number
     # The NIC gives up some seconds after the first write is lost
     export UCX_LOG_LEVEL=debug UCX_DC_MLX5_TIMEOUT=2s UCX_DC_MLX5_RETRY_COUNT=1
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault packet host=1 link=0 type=dc op=write \
         count=all drop
     fault err host=1 link=0 type=dc kill=1:0
-    number=$(($(answers client) + 1))
-    tell client "run 1 put_short 13"
+    assign client "run 1 put_short 13"
     await_true has_lost_a_write
     tell client compute
     await_faults
-    compute 0 "$number"
+    compute 0
     jobs_stop
-    fabric_down
     grep -q 'comes from a NIC that is dead by now' client.log ||
         fail "no error was dropped: $(grep 'rc_varuna: switched' client.log)"
     grep -q 'rc_varuna: switched .*was=dc' client.log || fail "nothing was switched"
@@ -230,9 +198,7 @@ test_nic_dies_behind_an_error() {
 # that time, but it is in two or three of them, while nothing completes.
 test_we_look_seldom() {
     export UCX_LOG_LEVEL=debug
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault post host=1 link=0 type=rc op=send nth=1 \
         hang
     ask client "pace 0.1"
@@ -240,7 +206,6 @@ test_we_look_seldom() {
     faults_fired
     ask client "pace 0"
     jobs_stop
-    fabric_down
     grep -q "request hangs .*the peer's application is not busy" client.log ||
         fail "$(grep -E 'rc_varuna: switched|request hangs' client.log)"
 }
@@ -259,7 +224,6 @@ test_we_take_completions_slowly() {
     ask client "pace 0"
     faults_fired
     jobs_stop
-    fabric_down
     grep -q 'rc_varuna: switched' client.log || fail "nothing was switched"
     [ "$(grep -c 'handle failure .* Request canceled' client.log)" -gt 4 ] ||
         fail "there was not much to flush"

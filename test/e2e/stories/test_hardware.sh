@@ -5,8 +5,6 @@
 # How the plugin handles NICs and fabrics on which an assumption of docs/HARDWARE.md is
 # false, or which differ from the emulator's default.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_LOG_LEVEL=debug
@@ -51,11 +49,9 @@ time_from_dc() {
 test_lifetime_is_the_subnet_timeout() {
     fabric_up
     lifetime_is 1.074 auto
-    fabric_down
     fabric_up --subnet-timeout 14
     lifetime_is 0.067 auto
     lifetime_is 0.040 40ms
-    fabric_down
 }
 
 # "inf" is longer than an endpoint waits
@@ -66,7 +62,6 @@ test_lifetime_is_bounded() {
     lifetime_is 8796.093 inf
     lifetime_is 0.060 60ms
     ! grep -q 'whose DC lane fails cannot recover' open.log || fail "a warning"
-    fabric_down
 }
 
 test_lifetime_is_unknown() {
@@ -75,7 +70,6 @@ test_lifetime_is_unknown() {
     fabric_down_checked
     fabric_up --subnet-timeout 0
     lifetime_is 2.000 auto
-    fabric_down
 }
 
 # with_timeout SUBNET_TIMEOUT: sets $time to that time
@@ -84,7 +78,6 @@ with_timeout() {
     time_from_dc >time
     time=$(cat time)
     echo "# subnet timeout $1: $time us"
-    fabric_down
     rm server.* client.*
 }
 
@@ -125,7 +118,6 @@ test_order_is_kept() {
     opened
     order_of mlx5_0:1 'packets of service level 0 stay in order' open.log
     order_of mlx5_1:1 'packets of service level 0 stay in order' open.log
-    fabric_down
 }
 
 # On service levels 8 to 15, if the user agrees: all lanes use the first one, even those of the
@@ -147,7 +139,6 @@ test_order_is_requested() {
     "$emu" quirk -n "$fabric" list >quirks
     [ "$(grep -c 'quirk .:.=ooo  *acted 0$' quirks)" -eq 4 ] ||
         fail "packets overtook others: $(grep acted quirks)"
-    fabric_down
 }
 
 # Nothing arrives over the level in order: what was not sent yet uses the first one
@@ -175,7 +166,6 @@ test_ordered_level_is_kept() {
     await 60 client.log 'control messages to peer .* on mlx5_0:1 fail'
     jobs_stop
     ! grep 'moves back' client.log server.log || fail "a link that has failed changes its level"
-    fabric_down
 }
 
 # The user's choice has priority
@@ -186,14 +176,11 @@ test_order_is_not_wanted() {
     [ "$(sls open.log)" = 3 ] || fail "UCX has taken $(sls open.log)"
     opened UCX_IB_SL=9
     order_of mlx5_0:1 'packets of service level 9 stay in order' open.log
-    fabric_down
 }
 
 # No level is in order, which is logged; rc_varuna works
 test_order_is_not_available() {
-    fabric_up --quirk ooo-all
-    jobs_start
-    wait_for_rc
+    jobs_on_rc --quirk ooo-all
     ask client "run 1 mixed1 0"
     jobs_stop
     order_of mlx5_0:1 'packets of service level 0 may overtake each other' client.log
@@ -206,7 +193,6 @@ test_order_is_unknown() {
     fabric_up --no-devx
     opened
     order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
-    fabric_down
     fabric_up --quirk roce
     opened
     order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
@@ -217,7 +203,6 @@ test_order_is_unknown() {
     opened UCX_RC_VARUNA_ORDER=certain
     order_of mlx5_0:1 'packets of service level 0 stay in order, as UCX_RC_VARUNA_ORDER says' \
              open.log
-    fabric_down
 }
 
 # What queue pairs say counts more than what the user says
@@ -227,11 +212,9 @@ test_order_is_claimed() {
     grep -q 'WARN .*ORDER=certain is ignored on mlx5_0:1' open.log || fail "no warning"
     grep -q 'rc_varuna: mlx5_0:1: queue pairs may place writes before earlier ones' open.log ||
         fail "not said: $(grep mlx5_0:1: open.log)"
-    fabric_down
     fabric_up
     opened UCX_RC_VARUNA_ORDER=unknown
     order_of mlx5_0:1 'it is unknown whether packets of service level 0 stay' open.log
-    fabric_down
 }
 
 # flapping HOST COUNT: its first link fails COUNT times, and comes back with other addresses.
@@ -417,9 +400,7 @@ test_all_gids_move() {
 # slow_nic LINK [OPTION...]: on three links; a command to the server's NIC there takes half a
 # minute once the NIC is dead, which nobody reports
 slow_nic() {
-    fabric_up --links 3 --quirk "0:$1=slow-cmd:30s"
-    jobs_start
-    wait_for_rc
+    jobs_on_rc --links 3 --quirk "0:$1=slow-cmd:30s"
     check "$emu" nic -n "$fabric" "0:$1" kill --silent
 }
 
@@ -455,8 +436,6 @@ test_fence_does_not_wait_for_a_hung_nic() {
     switched_within 29000 mlx5_1:1
     ! grep -q 'path to .*mlx5_2:1.* down' client.log || fail "the third link is in doubt"
     check "$emu" quirk -n "$fabric" remove 0:0=slow-cmd
-    jobs_stop
-    fabric_down
 }
 
 run_tests 2

@@ -6,7 +6,6 @@
 # starts keep their places, and become links when they come up. A client on host 1 sends
 # to a server on host 0; the NIC's own timers detect nothing, except in one test.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
 nic_gives_up 4s 7
@@ -36,7 +35,6 @@ all_is_well() {
     all_good
     ! grep -E ' (ERROR|WARN) ' client.log s0.log | grep -v 'only one link' ||
         fail "complaints"
-    fabric_down
 }
 
 # late HOST...: the first link is down at these hosts when the programs start
@@ -96,7 +94,6 @@ test_wrong_cabling_is_reported() {
         client.log
     check grep -qE 'WARN .*wrong cabling\? mlx5_1:1 reaches mlx5_0:1 of peer .*, and not mlx5_1:1' \
         client.log
-    fabric_down
 }
 
 # ... and the user knows
@@ -117,7 +114,6 @@ test_path_mtus_differ() {
     await_more
     all_good
     check test "$(cat client.log s0.log | grep -c ' WARN ')" -eq 4
-    fabric_down
 }
 
 # A port that is named and does not exist is one warning, and the others work
@@ -131,7 +127,6 @@ test_missing_link() {
     await_more
     all_good
     complain_once "no port 'mlx5_7'" client.log s0.log
-    fabric_down
 }
 
 run_tests 2

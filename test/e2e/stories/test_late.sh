@@ -16,8 +16,6 @@
 #
 # Plugins with these mistakes (mutant.sh) show that the tests detect them.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_LOG_LEVEL=debug
@@ -73,16 +71,12 @@ test_late_requests_do_nothing() {
     [ "$answer" = "ft: ok 1" ] || fail "the atomic was executed twice: $answer"
     [ "$(lines server 'opened target')" -eq 3 ] || fail "nothing was opened late"
     [ "$(lines server 'closed target')" -eq 2 ] || fail "a target is left"
-    jobs_stop
-    fabric_down
 }
 
 test_they_would_if_their_opening_was_ignored() {
     launcher=$("$top/test/e2e/lib/mutant.sh" any_opening)
     close_before_arrival
     [ "$answer" = "ft: ok 2" ] || fail "the mistake was not detected: $answer"
-    jobs_stop
-    fabric_down
 }
 
 # Numbers of the server's connected queue pairs on link 0
@@ -131,7 +125,6 @@ test_late_write_is_dropped() {
     [ "$(numbers)" != "$first" ] || fail "the queue pair has the number of the one before"
     jobs_stop
     "$emu" trace -n "$fabric" --check >trace.log 2>&1 || fail "$(tail -n 2 trace.log)"
-    fabric_down
 }
 
 test_it_would_not_if_queue_pairs_did_not_rest() {
@@ -140,8 +133,6 @@ test_it_would_not_if_queue_pairs_did_not_rest() {
     comes word_is 2 || fail "the mistake was not detected: $answer"
     ask client "put 4 ep"
     word_is 2 || fail "the mistake was not detected at the next write: $answer"
-    jobs_stop
-    fabric_down
 }
 
 run_tests

@@ -5,8 +5,6 @@
 # Ports of two hosts have other MTUs, and a link fails (lib/ft_failover.sh): RC takes the
 # smaller one, and no endpoint continues over DC, whose targets would refuse its packets.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_failover.sh"
 
 sweep=1

@@ -5,7 +5,6 @@
 # What a user is told, at the default log level, of peers without a link and of endpoints that
 # fail: which ports are up on either side, that none of them meet, and whose fault that is.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_peers.sh"
 
 export UCX_LOG_LEVEL=warn UCX_RC_VARUNA_GIVE_UP=5s

@@ -6,8 +6,6 @@
 # After a failure of the link the endpoint recovers, and connects RC on the other link.
 # (varuna_cost's server blocks on a socket while the client works.)
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 program=$RCV_BUILD/src/tools/bench/varuna_cost
@@ -35,7 +33,6 @@ job() {
     wait "$server" || fail "the server failed: $(tail -n 3 server.log)"
     [ $status -eq 0 ] || fail "the client failed: $(tail -n 3 client.log)"
     [ $# -eq 0 ] || faults_fired
-    fabric_down
 }
 
 test_puts_complete() {
@@ -69,7 +66,6 @@ test_rc_is_connected_and_rebuilt() {
     wait $client || fail "the client ended with $?: $(tail -n 3 client.log)"
     load_server_stop
     faults_fired
-    fabric_down
 }
 
 run_tests

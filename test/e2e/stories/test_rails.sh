@@ -5,8 +5,6 @@
 # Hosts with eight NICs: two at each PCIe switch, two switches at each root complex. Which
 # links a vQP uses, what they cost, and what happens if they fail.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 ucx_defaults
@@ -32,7 +30,6 @@ test_rails_fall_back_to_the_nearest() {
     order_is 0 '0 1 2 3 4 5 6 7'
     order_is 3 '3 2 0 1 4 5 6 7'
     order_is 6 '6 7 4 5 0 1 2 3'
-    fabric_down
 }
 
 # Without a topology all are equally near, and not all rails fall back to link 0
@@ -41,7 +38,6 @@ test_rails_go_round() {
     fabric_up --links 8
     order_is 0 '0 1 2'
     order_is 6 "6 0 1"
-    fabric_down
 }
 
 # cost NICS: sets $qps and $memory (KB) to what one interface uses on a host with so many
@@ -51,7 +47,6 @@ cost() {
     qps=$("$emu" status -n "$fabric" | sed -n 's/^process .* \([0-9]*\) QPs.*/\1/p')
     memory=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$server_program/status")
     load_server_stop
-    fabric_down
     echo "# $1 NICs, VQP_LINKS=$UCX_RC_VARUNA_VQP_LINKS: $qps queue pairs, $memory KB"
     [ "$qps" -gt 0 ] && [ "$memory" -gt 0 ] || fail "nothing was counted"
 }

@@ -4,7 +4,6 @@
 #
 # Mistakes in the life cycle of requests that need no fault (ft_requests.c).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
@@ -21,7 +20,6 @@ requests() {
     sed -n 's/^ft:/#/p' client.log
     load_server_stop
     [ $# -eq 1 ] || faults_fired
-    fabric_down
 }
 
 # While a completion retires several requests, a flush that a callback posts must not

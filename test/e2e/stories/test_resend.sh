@@ -7,8 +7,6 @@
 # repetition (RC_VARUNA_BASELINE=resend, resend_cache) writes A over B; rc_varuna
 # does not. If it cannot know whether A was executed, UCX_RC_VARUNA_AMBIGUOUS decides.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_load.sh"
 
 ucx_defaults

@@ -6,8 +6,6 @@
 # the job runs on the other NIC, a warning says so, and they are asked again, seldom. Each
 # test checks that a NIC has refused something. short.c is preloaded.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_LOG_LEVEL=debug
@@ -127,14 +125,12 @@ test_client_without_queue_pairs() {
     enough_of qp mlx5_1
     works_until rc_lines 1 1
     await 1 client.log 'DIAG .*mlx5_1:1 gives a queue pair again, after'
-    jobs_stop
-    fabric_down
 }
 
 # The same on lanes of verbs, where RC is connected on the second link at once: it cannot be,
 # and operations wait until the NIC has a queue pair or the first link is back
 test_client_without_queue_pairs_of_verbs() {
-    local since number
+    local since
     export UCX_RC_VARUNA_LANES=verbs
     short_up
     export FT_SHORT=$PWD/short
@@ -143,22 +139,18 @@ test_client_without_queue_pairs_of_verbs() {
     short_of qp mlx5_1
     since=$SECONDS
     link 1:0 down
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) mixed1 0"
+    assign client "run $((++runs)) mixed1 0"
     comes has_refused qp mlx5_1 2 || fail "nothing was refused"
     enough_of qp mlx5_1
-    await_answer client $number
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    await_ok client
     asked_seldom $since qp mlx5_1
     quiet client qp mlx5_1
-    jobs_stop
-    fabric_down
 }
 
 # The second link needs an address handle, for data and for control messages. When the first
 # one fails, operations wait for it
 test_client_without_address_handles() {
-    local since number
+    local since
     short_up
     export FT_SHORT=$PWD/short
     short_of ah mlx5_1
@@ -167,15 +159,11 @@ test_client_without_address_handles() {
     works
     asked_seldom $since ah mlx5_1 5
     link 1:0 down
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) mixed1 0"
+    assign client "run $((++runs)) mixed1 0"
     comes has_refused ah mlx5_1 || fail "nothing was refused"
     enough_of ah mlx5_1
-    await_answer client $number
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    await_ok client
     await 1 client.log 'DIAG .*mlx5_1:1 gives an address handle again, after'
-    jobs_stop
-    fabric_down
 }
 
 # The responder gives its spare queue pairs away, and gets no others
@@ -193,8 +181,6 @@ test_server_without_queue_pairs() {
     quiet server qp mlx5_1
     enough_of qp mlx5_1
     works_until has_lines server.log 'mlx5_1:1 gives a queue pair again, after'
-    jobs_stop
-    fabric_down
 }
 
 # starts_without ROLE WHAT DEVICE: it does, and works over the other NIC
@@ -208,8 +194,6 @@ starts_without() {
     has_refused "$2" "$3" || fail "$3 has refused nothing"
     works
     quiet "$who" "$2" "$3"
-    jobs_stop
-    fabric_down
 }
 
 test_client_starts_without_queue_pairs() {
@@ -235,7 +219,7 @@ test_server_starts_without_regions_of_the_primary() {
 # The memory of operations is registered on one NIC only. The other one refuses them when the
 # endpoint comes there, and they wait for the first one
 refused_on_the_second() {
-    local who=$1 client=$PWD/short server= number
+    local who=$1 client=$PWD/short server=
     short_up
     [ "$who" = client ] || { server=$client && client=; }
     short_of mr mlx5_1 "$2"
@@ -245,17 +229,13 @@ refused_on_the_second() {
     wait_for_rc
     works
     link 1:0 down
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) mixed1 0"
+    assign client "run $((++runs)) mixed1 0"
     await 1 client.log 'DIAG .*a NIC of mlx5_1:1 has not registered the memory of a request'
     link 1:0 up
-    await_answer client $number
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    await_ok client
     works
     # UCX says so when our own NIC refuses a request
     [ "$(loud_lines "$who")" -le 6 ] || fail "$(loud "$who" | head -n 20)"
-    jobs_stop
-    fabric_down
 }
 
 test_region_of_the_client_on_one_nic() {
@@ -278,8 +258,6 @@ test_region_of_the_server_not_on_the_primary() {
     works mixed2
     works mixed3
     quiet server mr mlx5_0
-    jobs_stop
-    fabric_down
 }
 
 # Only then an interface is not opened
@@ -292,7 +270,6 @@ test_nothing_can_be_opened() {
     has_refused qp mlx5_0 && has_refused qp mlx5_1 || fail "nothing was refused"
     grep -q 'ERROR rc_varuna: mlx5_[01]:1, the last link, cannot be opened' open.log ||
         fail "no error: $(grep -a rc_varuna open.log)"
-    fabric_down
 }
 
 run_tests

@@ -4,7 +4,6 @@
 #
 # A lane without traffic is not polled in every call of progress (ft_standby.c).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 # standby MODE [NICS [UP-OPTION...]]: with options, completions come before arming
@@ -16,7 +15,6 @@ standby() {
     sed -n 's/^ft:/#/p' standby.log
     [ $# -le 2 ] || grep -q 'quirk .*blind-arm.*acted [1-9]' <("$emu" quirk -n "$fabric" list) ||
         fail "no completion was early: $("$emu" quirk -n "$fabric" list)"
-    fabric_down
 }
 
 # A message on it is found within a bounded number of calls,

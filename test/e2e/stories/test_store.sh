@@ -5,7 +5,6 @@
 # The replicated store of src/examples/store, which knows nothing about failures, goes on
 # through cuts over rc_varuna, and all its invariants are true at the end.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 store=$RCV_BUILD/src/examples/store/varuna_store
@@ -66,7 +65,6 @@ store_up() {
 store_down() {
     touch files/end
     wait "${replicas[@]}"
-    fabric_down
 }
 
 # survive: cuts the first client's link, and checks that everything is right

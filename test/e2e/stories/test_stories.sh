@@ -6,8 +6,6 @@
 # client (test/e2e/lib/ft_job.c) checks values, completions, messages and the server's
 # memory in each run.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export UCX_LOG_LEVEL=debug
@@ -38,8 +36,6 @@ dozing() {
     link 1:0 silent
     busy_until 'rc_varuna: switched' am_zcopy
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1' am_zcopy
-    jobs_stop
-    fabric_down
 }
 
 # in_order FILE PATTERN...: checks that lines of the file match the patterns in this
@@ -59,9 +55,7 @@ in_order() {
 # A switch allocates no buffers for the queue pairs of the lane that it goes to. Those of the
 # control plane, 8 at a time, depend on how many of its messages are under way
 test_switch_allocates_nothing() {
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault packet host=1 link=0 op=write nth=5 silent=1:0
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
     jobs_stop
@@ -69,7 +63,6 @@ test_switch_allocates_nothing() {
     sed -n '/leaves rc epoch=/,/planned swap from dc on mlx5_1:1/p' client.log >switch.log
     ! grep 'allocated chunk' switch.log | grep -v 'rc_send_desc: .* with 8 elements' ||
         fail "memory is allocated in a switch"
-    fabric_down
 }
 
 # heartbeat_finds_it: the client works for more than a second, in which it goes on to ping the
@@ -90,9 +83,7 @@ heartbeat_finds_it() {
 test_log_tells_the_story() {
     local ep='rc_varuna: ep 0x[0-9a-f]+ vqp=0:'
     local cuts=1
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault packet host=1 link=0 op=write nth=5 silent=1:0
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
     comes heartbeat_finds_it || fail "the heartbeat does not find it"
@@ -124,7 +115,6 @@ test_log_tells_the_story() {
         'target 1: connected epoch=[0-9]+ on mlx5_1:1'
     ! grep -qE 'rc_varuna: (send|received) P[IO]NG' client.log server.log ||
         fail "pings are logged"
-    fabric_down
 }
 
 # Messages of all kinds, on all lanes, wake a server that waits for events
@@ -141,23 +131,16 @@ test_messages_wake_up_without_flow_control() {
 
 # An interface with a pending request is not flushed, even if nothing is outstanding
 test_pending_is_not_flushed() {
-    local number
     export UCX_RC_VARUNA_GIVE_UP=10m
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     link 1:0 down
     link 1:1 down
-    number=$(($(answers client) + 1))
     await_log client 'link mlx5_0:1 is down'
     await_log client 'link mlx5_1:1 is down'
-    tell client "run $((++runs)) put_short 2"
+    assign client "run $((++runs)) put_short 2"
     await 60 client.out 'note operation 0 is pending alone'
     link 1:1 up
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
-    jobs_stop
-    fabric_down
+    await_ok client
 }
 
 # await_log ROLE PATTERN
@@ -190,7 +173,6 @@ without_links() {
         ! grep -q "received OPEN_REP .* on mlx5_$link:" client.log ||
             fail "link $link is not dead"
     done
-    fabric_down
 }
 
 test_two_of_three_links_fail_before_an_endpoint_is_open() {
@@ -205,38 +187,29 @@ test_three_of_four_links_are_down_before_an_endpoint_is_open() {
 
 # No link at all, until one returns: requests wait meanwhile
 test_an_endpoint_waits_for_its_first_link() {
-    local number
     fabric_up --links 3
     link 1:0 silent
     link 1:1 silent
     link 1:2 silent
     jobs_start
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) put_short 0"
+    assign client "run $((++runs)) put_short 0"
     await_log client 'sen[dt] OPEN_REQ .* on mlx5_2:'
     link 1:2 up
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    await_ok client
     all_work
-    jobs_stop
-    fabric_down
 }
 
 # A path that has recovered is available for the next failure, even if no traffic
 # returned to it. Otherwise it would be the last choice, after the third link.
 test_path_returns_while_another_works() {
     export UCX_RC_VARUNA_RETURN_DELAY=inf
-    fabric_up --links 3
-    jobs_start
-    wait_for_rc
+    jobs_on_rc --links 3
     link 1:0 silent
     busy_until 'planned swap from dc on mlx5_1:1 to rc on mlx5_1:1'
     link 1:0 up
     busy_until 'path to peer .* over mlx5_0:1 is good again'
     link 1:1 silent
     busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
-    jobs_stop
-    fabric_down
 }
 
 # Links, their order and the return delay from a file. The backup with the greater
@@ -246,9 +219,7 @@ test_links_file() {
     printf '%s\n' 'primary mlx5_0:1' 'backup mlx5_1:1 weight=1' \
         'backup mlx5_2:1 weight=5 # faster' 'return 50ms' >links.conf
     export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
-    fabric_up --links 3
-    jobs_start
-    wait_for_rc
+    jobs_on_rc --links 3
     link 1:0 down
     busy_until 'rc_varuna: switched .*from=mlx5_0:1 .*to=mlx5_2:1'
     busy_until 'planned swap from dc on mlx5_2:1 to rc on mlx5_2:1'
@@ -256,8 +227,6 @@ test_links_file() {
     busy_until 'rc_varuna: switched .*from=mlx5_2:1 .*to=mlx5_1:1'
     link 1:0 up
     busy_until 'planned swap from .* on mlx5_1:1 to rc on mlx5_0:1'
-    jobs_stop
-    fabric_down
 }
 
 # "return no" overrides the option
@@ -265,9 +234,7 @@ test_links_file_says_not_to_return() {
     printf '%s\n' 'backup all' 'primary mlx5_1:1' 'return no' >links.conf
     export UCX_RC_VARUNA_LINKS=file:$PWD/links.conf
     export UCX_RC_VARUNA_RETURN_DELAY=0
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     link 1:1 down
     busy_until 'rc_varuna: switched .*from=mlx5_1:1 .*to=mlx5_0:1'
     busy_until 'planned swap from dc on mlx5_0:1 to rc on mlx5_0:1'
@@ -277,7 +244,6 @@ test_links_file_says_not_to_return() {
     ask client "idle 0.3"
     ask client "run $((++runs)) mixed0 0"
     jobs_stop
-    fabric_down
     # It may leave mlx5_0:1 if nothing answers in time, but not by a planned swap
     ! grep -q 'planned swap from .* on mlx5_0:1 to .* on mlx5_1:1' client.log ||
         fail "it returned"
@@ -287,30 +253,23 @@ test_links_file_says_not_to_return() {
 # with an error exactly once; the next run detects late completions. The endpoint stays
 # failed when the links return; a new one works.
 test_links_return_after_giving_up() {
-    local number
     export UCX_RC_VARUNA_GIVE_UP=10s # Everything else must be faster
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     link 1:0 down
     link 1:1 down
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) put_zcopy 0"
-    await_answer client "$number"
+    assign client "run $((++runs)) put_zcopy 0"
+    await_answer client
     [[ $answer == "ft: fail"* ]] || fail "nothing failed: $answer"
     echo "# $answer"
     grep -q 'ERROR' <<<"$answer" && fail "$answer"
     link 1:0 up
     link 1:1 up
     ask client "idle 0.2"
-    number=$(($(answers client) + 1))
-    tell client "warm 1000"
-    await_answer client "$number"
+    assign client "warm 1000"
+    await_answer client
     [[ $answer == "ft: fail"* ]] || fail "a failed endpoint works: $answer"
     ask client open
     ask client "run $((++runs)) mixed1 0"
-    jobs_stop
-    fabric_down
 }
 
 # The server's messages about its ports (PORTS, 62 bytes on the wire) are lost
@@ -321,27 +280,20 @@ no_word_of_ports() {
 # responder_notices MODE: the responder sees that its port is down, moves its atomics to
 # another NIC, and sees that the port is up again, before the requester's packets arrive
 responder_notices() {
-    local number
     export UCX_RC_VARUNA_ATOMIC_MODE=$1
     # The link is up again before the NIC gives up
     export UCX_RC_MLX5_TIMEOUT=2s UCX_RC_MLX5_RETRY_COUNT=7
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     no_word_of_ports
     fault post host=1 link=0 op=write type=rc nth=3 down=0:0
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) mixed2 0"
+    assign client "run $((++runs)) mixed2 0"
     await_log server 'link mlx5_0:1 is down: port event'
     [ "$1" = proxy ] || await_log server 'nothing is executed on mlx5_0:1 any more'
     link 0:0 up
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    await_ok client
     faults_fired
     ask client "run $((++runs)) mixed3 0"
-    jobs_stop
-    fabric_down
 }
 
 # In the default mode no NIC of the responder executes atomics, so the responder keeps
@@ -363,9 +315,7 @@ test_responder_leaves_connections_with_atomics() {
 # responder knows: the responder gets no port event, and its queue pair no error.
 test_requester_notices_first() {
     export UCX_RC_VARUNA_RETURN_DELAY=inf
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     fault exec host=1 link=0 op=write type=rc nth=3 silent=0:0
     fault ack host=1 link=0 op=write type=rc nth=3 down=1:0
     ask client "run $((++runs)) mixed2 0"
@@ -377,7 +327,6 @@ test_requester_notices_first() {
     await_log server 'link mlx5_0:1 is down: port event'
     ask client "run $((++runs)) mixed3 0"
     jobs_stop
-    fabric_down
     [ "$(grep -c 'rc_varuna: switched' client.log)" -eq 1 ] ||
         fail "$(grep 'rc_varuna: switched' client.log)"
 }
@@ -390,24 +339,18 @@ time_of() {
 # The same, but the requester's NIC timers detect the failure. The requester computes until
 # the responder has handled it
 test_responder_notices_first() {
-    local number
     export UCX_RC_MLX5_TIMEOUT=500ms UCX_RC_MLX5_RETRY_COUNT=3
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
-    fabric_up
-    jobs_start
-    wait_for_rc
+    jobs_on_rc
     no_word_of_ports
     fault exec host=1 link=0 op=write type=rc nth=3 down=0:0
-    number=$(($(answers client) + 1))
-    tell client "run $((++runs)) mixed2 4"
+    assign client "run $((++runs)) mixed2 4"
     await_log server 'link mlx5_0:1 is down: port event'
     await 60 client.out 'note computes'
     tell client go
-    await_answer client "$number"
-    [[ $answer == "ft: ok"* ]] || fail "$answer"
+    await_ok client
     faults_fired
     jobs_stop
-    fabric_down
     grep -q 'rc_varuna: switched .*from=mlx5_0:1 .*reason="Endpoint timeout"' \
         client.log || fail "nothing was switched for that"
     # This script may read the logs much later

@@ -12,7 +12,6 @@
 # events. A failure prints the options that repeat it: RC_VARUNA_SWEEP_ARGS="-p rc -s
 # fence -f late -n 3" runs only this.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 full=${RC_VARUNA_SWEEP:-}

@@ -4,7 +4,7 @@
 # For the tests of MPI and OpenSHMEM programs, which source it: Debian's Open MPI over
 # only rc_varuna, with one or more ranks on each host of an emulated fabric.
 
-. "$top/test/e2e/lib/ft_fabric.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 
 ucx_defaults
 export UCX_TLS=rc_varuna,self UCX_LOG_LEVEL=info

@@ -11,7 +11,6 @@
 # the kernel schedules its four processes. If the shortest runs differ too much, there
 # are more runs, up to $most_runs, because no run can be faster than the transport.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
 
 runs=${RC_VARUNA_FLAPPING_RUNS:-3}

@@ -8,7 +8,6 @@
 # program of this project. All are Debian's, and are installed if they are missing.
 # Rules of the emulator, which must fire, cut links at packets.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
 
 scalapack=/usr/lib/$(gcc -print-multiarch)/scalapack/openmpi-tests

@@ -9,7 +9,6 @@
 # RC_VARUNA_LONG=1 adds runs with each of these alone, so that all cuts hit it, and with
 # three and four ranks.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/ft_mpi.sh"
 
 # the_job PROGRAM HOSTS RANKS ARGUMENT...: runs the program with RANKS ranks on each
@@ -59,7 +58,6 @@ packets_lost() {
 left_alone() {
     fabric_up
     the_job "$1" 2 1 1 all
-    fabric_down
 }
 
 # links_fail PROGRAM HOSTS RANKS SECONDS WHAT: runs it while links fail
@@ -78,14 +76,12 @@ links_fail() {
     grep -q 'rc_varuna: switched' job.log || fail "nothing was switched"
     echo "# $5: $(wc -l <cuts.log) links cut, $lost packets lost," \
         "$(grep -c 'rc_varuna: switched' job.log) endpoints switched"
-    fabric_down
 }
 
 test_settings_reach_all_hosts() {
     fabric_up --hosts 3
     launch 3 2 sh -c 'echo "heap of $SHMEM_SYMMETRIC_SIZE"' || fail "$(tail -n 5 job.log)"
     check test "$(grep -cx 'heap of 8M' job.log)" -eq 6
-    fabric_down
 }
 
 test_mpi_left_alone() {
@@ -172,7 +168,6 @@ test_spawn_by_the_launcher() {
     spawns launcher -- "$run" "$PWD/mpi_spawn" -- "$run" "$PWD/mpi_spawn" ||
         fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
     spawned_over_varuna launcher
-    fabric_down
 }
 
 test_spawn_with_the_variable() {
@@ -180,7 +175,6 @@ test_spawn_with_the_variable() {
     spawns variable -x "$("$run" -p)" -- "$PWD/mpi_spawn" -- "$PWD/mpi_spawn" ||
         fail "the job ended with $?: $(grep -v INFO job.log | tail -n 5)"
     spawned_over_varuna variable
-    fabric_down
 }
 
 # ... and what it says there of a child without the plugin

@@ -9,7 +9,6 @@
 # executed twice. RC_VARUNA_LONG=1 adds all tests with threads, tests that sleep, and
 # UCT's tests with each way to send.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 
 perftest=${RCV_PERFTEST:-ucx_perftest}
@@ -123,7 +122,6 @@ judge() {
     local status=0
     "$emu" trace -n "$fabric" --check >trace.log || status=$?
     [ $status -ne 1 ] || fail "the trace: $(tail -n 3 trace.log)"
-    fabric_down
     echo "# $cuts links cut"
 }
 

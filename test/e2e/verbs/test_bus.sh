@@ -7,8 +7,6 @@
 # on, all are repeated, in the longest messages that there are. Each is executed once, with
 # its own operand, and has its own result.
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_env.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_jobs.sh"
 
 export RC_VARUNA_QUIRK=no-mlx5dv
@@ -64,8 +62,6 @@ burst() {
     [ "$answer" = "ft: ok $(words $((1 + (rounds * 64))))" ] || fail "$answer"
     ! grep 'ibv_post_send.*failed' client.log || fail "a part of a message was posted"
     ! grep -E 'is not as it was sent' client.log server.log || fail "a message was mixed"
-    jobs_stop
-    fabric_down
 }
 
 # The server's path is shorter than what the client's send queue was made for

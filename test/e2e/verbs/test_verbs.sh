@@ -5,8 +5,6 @@
 # NICs without direct verbs: the lane set "verbs" of rc_verbs, without DC, and with control
 # messages as datagrams. Links fail at exact packets (lib/ft_failover.sh).
 
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/tap.sh"
-. "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_fabric.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/ft_failover.sh"
 
 export RC_VARUNA_QUIRK=no-mlx5dv
@@ -27,17 +25,14 @@ test_sets() {
     UCX_RC_VARUNA_ATOMIC_MODE=extended "$emu" exec -n "$fabric" 0 -- "$run" ucx_info -d \
         >info 2>&1
     check grep -q "verbs_0:1 has no DC, which atomics of mode 'extended' need" info
-    fabric_down
 
     RC_VARUNA_QUIRK='' fabric_up
     [ "$(devices UCX_RC_VARUNA_LANES=verbs)" = "varuna_mlx5_0:1 varuna_mlx5_1:1 " ] ||
         fail "rc_verbs on mlx5"
-    fabric_down
 
     # Each device's interface has the links of its own set
     RC_VARUNA_QUIRK='0:1=no-mlx5dv' fabric_up
     [ "$(devices)" = "varuna_mlx5_0:1 varuna_verbs_1:1 " ] || fail "$(devices)"
-    fabric_down
 }
 
 # The transport that programs see: atomics of 64 bits alone are native
@@ -45,7 +40,6 @@ test_attributes() {
     fabric_up
     UCX_RC_VARUNA_ATOMIC_MODE=native "$emu" exec -n "$fabric" 0 -- "$run" ucx_info -d \
         -t rc_varuna >info
-    fabric_down
     check grep -q 'atomic_fadd: 64 bit' info
     check grep -q 'atomic_cswap: 64 bit' info
     check grep -q 'connection: to iface' info
@@ -193,7 +187,6 @@ test_standby() {
     kill -INT "$(program_of $client)"
     wait $client || fail "client: $(tail -n 3 client.log)"
     wait $server || fail "server: $(tail -n 3 server.log)"
-    fabric_down
 }
 
 # judge_no_route ARGUMENT...: the judge of a job in which there was no route
@@ -235,7 +228,6 @@ test_no_route_for_the_bus() {
     kill -INT "$(program_of $client)"
     wait $client || fail "client: $(tail -n 3 client.log)"
     wait $server || fail "server: $(tail -n 3 server.log)"
-    fabric_down
 }
 
 # Hosts with two NICs of each kind use each with its own lanes
