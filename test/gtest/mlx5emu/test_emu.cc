@@ -270,21 +270,23 @@ std::string side::send_line(ibv_wr_opcode opcode, const side &peer,
     return line.str();
 }
 
-void side::send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
-                uint64_t local, uint64_t length, uint64_t remote, uint64_t a,
-                uint64_t b, unsigned flags)
+request side::send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
+                   uint64_t local, uint64_t length, uint64_t remote, uint64_t a,
+                   uint64_t b, unsigned flags)
 {
     m_agent->command(send_line(opcode, peer, wr_id, local, length, remote, a,
                                b, flags));
+    return {this, wr_id};
 }
 
-void side::recv(uint64_t wr_id, uint64_t offset, uint64_t length)
+request side::recv(uint64_t wr_id, uint64_t offset, uint64_t length)
 {
     if (srq >= 0) {
         (*m_agent)("srq_recv", srq, wr_id, addr + offset, length, lkey);
     } else {
         (*m_agent)("recv", qp, wr_id, addr + offset, length, lkey);
     }
+    return {this, wr_id};
 }
 
 void side::begin_storm(const side &peer)
@@ -305,6 +307,11 @@ completion side::poll(unsigned timeout_ms)
     }
     return completion{true,    n.at(0), n.at(1), n.at(2),
                       n.at(3), n.at(4), n.at(5)};
+}
+
+::testing::AssertionResult request::completes(ibv_wc_status status) const
+{
+    return owner->completes(wr_id, status);
 }
 
 ::testing::AssertionResult side::completes(uint64_t wr_id,

@@ -108,6 +108,18 @@ struct completion {
 };
 
 
+class side;
+
+/** A request that was posted. */
+struct request {
+    side     *owner;
+    uint64_t wr_id;
+
+    /** The next completion is its, with this status. */
+    ::testing::AssertionResult completes(ibv_wc_status status) const;
+};
+
+
 /** One process with one device, memory, a CQ and one queue pair. */
 class side {
 public:
@@ -133,39 +145,39 @@ public:
                           unsigned flags = IBV_SEND_SIGNALED) const;
 
     /** Addresses here are offsets into the memory of either side. */
-    void send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
-              uint64_t local, uint64_t length, uint64_t remote, uint64_t a = 0,
-              uint64_t b = 0, unsigned flags = IBV_SEND_SIGNALED);
+    request send(ibv_wr_opcode opcode, const side &peer, uint64_t wr_id,
+                 uint64_t local, uint64_t length, uint64_t remote, uint64_t a = 0,
+                 uint64_t b = 0, unsigned flags = IBV_SEND_SIGNALED);
 
     /** From now on, our memory is another region, registered by this command. */
     void use_memory(const char *command);
 
-    void write(const side &peer, uint64_t wr_id, uint64_t local,
-               uint64_t length, uint64_t remote)
+    request write(const side &peer, uint64_t wr_id, uint64_t local,
+                  uint64_t length, uint64_t remote)
     {
-        send(IBV_WR_RDMA_WRITE, peer, wr_id, local, length, remote);
+        return send(IBV_WR_RDMA_WRITE, peer, wr_id, local, length, remote);
     }
 
-    void read(const side &peer, uint64_t wr_id, uint64_t local,
-              uint64_t length, uint64_t remote)
+    request read(const side &peer, uint64_t wr_id, uint64_t local,
+                 uint64_t length, uint64_t remote)
     {
-        send(IBV_WR_RDMA_READ, peer, wr_id, local, length, remote);
+        return send(IBV_WR_RDMA_READ, peer, wr_id, local, length, remote);
     }
 
-    void cas(const side &peer, uint64_t wr_id, uint64_t local, uint64_t remote,
-             uint64_t compare, uint64_t swap)
+    request cas(const side &peer, uint64_t wr_id, uint64_t local, uint64_t remote,
+                uint64_t compare, uint64_t swap)
     {
-        send(IBV_WR_ATOMIC_CMP_AND_SWP, peer, wr_id, local, 8, remote, compare,
-             swap);
+        return send(IBV_WR_ATOMIC_CMP_AND_SWP, peer, wr_id, local, 8, remote,
+                    compare, swap);
     }
 
-    void faa(const side &peer, uint64_t wr_id, uint64_t local, uint64_t remote,
-             uint64_t add)
+    request faa(const side &peer, uint64_t wr_id, uint64_t local, uint64_t remote,
+                uint64_t add)
     {
-        send(IBV_WR_ATOMIC_FETCH_AND_ADD, peer, wr_id, local, 8, remote, add);
+        return send(IBV_WR_ATOMIC_FETCH_AND_ADD, peer, wr_id, local, 8, remote, add);
     }
 
-    void recv(uint64_t wr_id, uint64_t offset, uint64_t length);
+    request recv(uint64_t wr_id, uint64_t offset, uint64_t length);
 
     completion poll(unsigned timeout_ms = patience_ms);
 

@@ -280,8 +280,7 @@ UCS_TEST_F(test_emu_cmd, exec_require_fired_is_satisfied) {
 
     make_pair();
     fault("packet op=write count");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(0, rcv::process(args).wait());
 }
 
@@ -340,12 +339,9 @@ UCS_TEST_F(test_emu_cmd, down_removes_what_is_damaged) {
 
 UCS_TEST_F(test_emu_cmd, counters) {
     make_pair();
-    a->write(*b, 1, 0, 10 * 1024, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    a->read(*b, 2, 0, 3 * 1024, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
-    a->faa(*b, 3, 0, 0, 1);
-    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 10 * 1024, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 2, 0, 3 * 1024, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 3, 0, 0, 1).completes(IBV_WC_SUCCESS));
 
     EXPECT_EQ(3ul, counter(0, 0, "doorbells"));
     EXPECT_EQ(3ul, counter(0, 0, "wqes"));

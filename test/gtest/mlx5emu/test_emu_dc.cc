@@ -278,12 +278,10 @@ UCS_TEST_F(test_emu_dc, faults_by_type) {
     fault("exec type=ud count=all count", 1);
 
     d.recv(1, 0, 4096);
-    c.send(IBV_WR_SEND, d, 2, 0, 16, 0,
-           (*c)("ah", c.ctx, d.lid).at(0), d.qpn);
-    EXPECT_TRUE(c.completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.send(IBV_WR_SEND, d, 2, 0, 16, 0, (*c)("ah", c.ctx, d.lid).at(0), d.qpn)
+                .completes(IBV_WC_SUCCESS));
     EXPECT_TRUE(d.completes(1, IBV_WC_SUCCESS));
-    a->write(*b, 3, 0, 8, 0);
-    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 3, 0, 8, 0).completes(IBV_WC_SUCCESS));
     post(initiator, target, ah, MLX5_OPCODE_RDMA_WRITE, 0, 8, 8);
     EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, status(initiator));
 }

@@ -36,18 +36,15 @@ UCS_TEST_F(test_emu_event, one_event_for_one_arming) {
 
 UCS_TEST_F(test_emu_event, not_armed) {
     make_pair();
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_FALSE(has_event(*a, 100));
 }
 
 UCS_TEST_F(test_emu_event, early_completion_without) {
     make_pair();
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     b->recv(1, 0, 64);
-    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->send(IBV_WR_SEND, *b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     arm(*b);
     EXPECT_TRUE(has_event(*b));
     EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
@@ -61,8 +58,7 @@ UCS_TEST_F(test_emu_event, blind_arm) {
     EXPECT_EQ(0u, acted("blind-arm"));
     b->recv(1, 0, 64);
     b->recv(2, 0, 64);
-    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->send(IBV_WR_SEND, *b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_TRUE(has_event(*b));
     arm(*b);
     EXPECT_FALSE(has_event(*b, 100));
@@ -106,8 +102,7 @@ UCS_TEST_F(test_emu_event, srq) {
     }
     for (int i = 0; i < 10; ++i) {
         a->fill(0, 3000, i);
-        a->send(IBV_WR_SEND, *b, i, 0, 3000, 0);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->send(IBV_WR_SEND, *b, i, 0, 3000, 0).completes(IBV_WC_SUCCESS));
     }
     for (int i = 0; i < 10; ++i) {
         c = b->poll();
@@ -134,8 +129,7 @@ UCS_TEST_F(test_emu_event, srq_goes_round) {
 
 UCS_TEST_F(test_emu_event, empty_srq_is_rnr) {
     make_pair(0, 8, 3, 1, true);
-    a->send(IBV_WR_SEND, *b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RNR_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->send(IBV_WR_SEND, *b, 1, 0, 8, 0).completes(IBV_WC_RNR_RETRY_EXC_ERR));
 }
 
 /* Queue pairs whose completion queue has 8 entries */
@@ -243,8 +237,7 @@ UCS_TEST_F(test_emu_overrun, of_a_receive_cq) {
         b->recv(i, 64 * i, 64);
     }
     for (unsigned i = 0; i < size; ++i) {
-        a->send(IBV_WR_SEND, *b, i, 0, 8, 0);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->send(IBV_WR_SEND, *b, i, 0, 8, 0).completes(IBV_WC_SUCCESS));
     }
     EXPECT_TRUE(b->async(0).empty());
     a->send(IBV_WR_SEND, *b, 100, 0, 8, 0);
@@ -350,8 +343,7 @@ UCS_TEST_F(test_emu_event, entry_of_a_broken_message_is_flushed) {
     a->connect(*b);
     b->connect(*a);
     for (uint64_t id : {2, 4}) {
-        a->send(IBV_WR_SEND, *b, id, 0, 4096, 0);
-        EXPECT_TRUE(a->completes(id, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->send(IBV_WR_SEND, *b, id, 0, 4096, 0).completes(IBV_WC_SUCCESS));
         EXPECT_TRUE(b->completes(id, IBV_WC_SUCCESS));
     }
 }

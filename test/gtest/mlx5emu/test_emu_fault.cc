@@ -29,8 +29,7 @@ protected:
     void expect_works(emu::side &from, emu::side &to, uint64_t value)
     {
         from.put(0, value);
-        from.write(to, value, 0, 8, 0);
-        EXPECT_TRUE(from.completes(value, IBV_WC_SUCCESS));
+        EXPECT_TRUE(from.write(to, value, 0, 8, 0).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(value, to.get(0));
     }
 };
@@ -72,8 +71,7 @@ UCS_TEST_F(test_emu_link, loopback_needs_a_port_that_is_not_down) {
     fabric().link(0, 0, "silent");   /* the fault is after the NIC */
     expect_works(*a, *b, 6);
     fabric().link(0, 0, "down");
-    a->write(*b, 7, 0, 8, 0);
-    EXPECT_TRUE(a->completes(7, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 7, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(2u, executed(0, "write"));
 }
 
@@ -91,8 +89,7 @@ UCS_TEST_F(test_emu_link, planes_are_separate) {
     expect_works(*a, *b, 5);
     EXPECT_TRUE(a->async(100).empty());
     fabric().link(0, 1, "silent");
-    a->write(*b, 6, 0, 8, 0);
-    EXPECT_TRUE(a->completes(6, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 6, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
 }
 
 UCS_TEST_F(test_emu_link, rules_change_two_links_at_one_event) {
@@ -100,8 +97,7 @@ UCS_TEST_F(test_emu_link, rules_change_two_links_at_one_event) {
     fault("post nth=2 down=0:1", 1);
     fault("post nth=2 silent=1:0", 1);
     expect_works(*a, *b, 5);
-    a->write(*b, 6, 0, 8, 0);
-    EXPECT_TRUE(a->completes(6, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 6, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
 
     std::string status = fabric().command("status");
     EXPECT_NE(std::string::npos, status.find("mlx5_1  lid 1  down")) << status;
@@ -127,8 +123,7 @@ UCS_TEST_F(test_emu_link, back_before_the_retries_run_out) {
 UCS_TEST_F(test_emu_link, retry_count_is_kept) {
     make_pair(0, 10, 2);
     fabric().link(0, 0, "silent");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     /* Two retries: three times without an answer */
     EXPECT_EQ(3ul, counter(0, 0, "timeouts"));
     EXPECT_EQ(2ul, counter(0, 0, "retransmitted_packets"));
@@ -148,8 +143,7 @@ UCS_TEST_F(test_emu_fault, multi_packet_write_is_cut) {
         a->fill(0, size, n);
         fault("packet op=write qp=" + std::to_string(a->qpn) + " pkt=" +
               std::to_string(n) + " silent");
-        a->write(*b, 1, 0, size, 0);
-        EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+        EXPECT_TRUE(a->write(*b, 1, 0, size, 0).completes(IBV_WC_RETRY_EXC_ERR));
 
         /* Exactly the packets before the cut */
         EXPECT_EQ((n - 1) * mtu, b->match(0, size, n)) << "cut at " << n;
@@ -166,8 +160,7 @@ UCS_TEST_F(test_emu_fault, lost_packet_in_the_middle_is_sent_again) {
     make_pair();
     a->fill(0, size, 1);
     fault("packet op=write pkt=5 drop");
-    a->write(*b, 1, 0, size, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, size, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(size, b->match(0, size, 1));
     EXPECT_EQ(1u, executed(1, "write"));
     EXPECT_EQ(1ul, counter(0, 0, "dropped_by_fault"));
@@ -178,8 +171,7 @@ UCS_TEST_F(test_emu_fault, lost_ack_of_a_write) {
     make_pair();
     fault("ack op=write drop");
     a->put(0, 3);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(3ul, b->get(0));
     EXPECT_EQ(1u, executed(1, "write"));
     EXPECT_GT(counter(1, 0, "duplicate_requests"), 0ul);
@@ -193,8 +185,7 @@ UCS_TEST_F(test_emu_fault, lost_ack_of_a_write) {
     EXPECT_TRUE(t.back().duplicate);
     EXPECT_EQ(t.front().id, t.back().id);
 
-    a->write(*b, 2, 0, 8, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 2, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_NE(t.front().id, trace(1).back().id);
 }
 
@@ -203,15 +194,13 @@ UCS_TEST_F(test_emu_fault, lost_response_does_not_repeat_an_atomic) {
     b->put(0, 100);
     b->put(8, 7);
     fault("ack op=faa count=3 drop", 3);
-    a->faa(*b, 1, 0, 0, 1);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 1, 0, 0, 1).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(100ul, a->get(0));
     EXPECT_EQ(101ul, b->get(0));
     EXPECT_EQ(1u, executed(1, "faa"));
 
     fault("ack op=cas drop");
-    a->cas(*b, 2, 8, 8, 7, 8);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->cas(*b, 2, 8, 8, 7, 8).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(7ul, a->get(8));   /* the second answer would be 8 */
     EXPECT_EQ(8ul, b->get(8));
     EXPECT_EQ(1u, executed(1, "cas"));
@@ -243,8 +232,7 @@ UCS_TEST_F(test_emu_fault, lost_response_of_a_read) {
     make_pair();
     b->fill(0, 4 * mtu, 9);
     fault("ack op=read drop");
-    a->read(*b, 1, 0, 4 * mtu, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 1, 0, 4 * mtu, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(4 * mtu, a->match(0, 4 * mtu, 9));
 }
 
@@ -252,8 +240,7 @@ UCS_TEST_F(test_emu_fault, executed_but_never_acknowledged) {
     make_pair(0, 8, 1);
     fault("exec op=faa silent");
     b->put(0, 50);
-    a->faa(*b, 1, 0, 0, 1);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->faa(*b, 1, 0, 0, 1).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(51ul, b->get(0));
     EXPECT_EQ(0ul, a->get(0));
     EXPECT_EQ(1u, executed(1, "faa"));
@@ -289,12 +276,10 @@ UCS_TEST_F(test_emu_fault, duplicated_packets_are_executed_once) {
     fault("packet op=faa count=5 dup", 5);
     fault("packet op=write count=5 dup=2ms", 5);
     for (int i = 0; i < 5; ++i) {
-        a->faa(*b, i, 0, 0, 1);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->faa(*b, i, 0, 0, 1).completes(IBV_WC_SUCCESS));
         EXPECT_EQ((uint64_t)i, a->get(0));
         a->put(8, i);
-        a->write(*b, 100 + i, 8, 8, 8 + 8 * i);
-        EXPECT_TRUE(a->completes(100 + i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, 100 + i, 8, 8, 8 + 8 * i).completes(IBV_WC_SUCCESS));
     }
     EXPECT_TRUE(rcv::wait_until([&] {
         return counter(1, 0, "duplicate_requests") >= 10;
@@ -309,11 +294,9 @@ UCS_TEST_F(test_emu_fault, late_duplicate_does_not_undo_a_later_write) {
     make_pair();
     fault("packet op=write dup=until:down=0:1");
     a->put(0, 1);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     a->put(0, 2);
-    a->write(*b, 2, 0, 8, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 2, 0, 8, 0).completes(IBV_WC_SUCCESS));
     fabric().link(0, 1, "down");
     EXPECT_TRUE(rcv::wait_until([&] {
         return counter(1, 0, "duplicate_requests") > 0;
@@ -329,8 +312,7 @@ UCS_TEST_F(test_emu_fault, delayed_packet) {
     a->put(0, 1);
 
     rcv::stopwatch watch;
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_GE(watch.ms(), 300);
     EXPECT_EQ(1ul, b->get(0));
     EXPECT_EQ(1u, executed(1, "write"));
@@ -342,8 +324,7 @@ UCS_TEST_F(test_emu_fault, delayed_packet_outlives_its_requester) {
     make_pair(0, 8, 0);
     fault("packet op=write delay=until:down=0:1");
     a->put(0, 1);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(0ul, b->get(0));
     a->put(0, 99);   /* the packet has its own copy */
     fabric().link(0, 1, "down");
@@ -357,8 +338,7 @@ UCS_TEST_F(test_emu_fault, fence_at_the_responder_stops_a_delayed_packet) {
     make_pair(0, 8, 0);
     fault("packet op=write delay=until:down=0:1");
     a->put(0, 1);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     (**b)("state", b->qp, (int)IBV_QPS_ERR);
     fabric().link(0, 1, "down");
     EXPECT_TRUE(a->is_quiet(500));
@@ -402,8 +382,7 @@ UCS_TEST_F(test_emu_fault, middle_packet) {
     make_pair(0, 8, 1);
     fault("packet op=write pkt=middle silent");
     a->fill(0, 3 * mtu, 1);
-    a->write(*b, 1, 0, 3 * mtu, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 3 * mtu, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(1 * mtu, b->match(0, 3 * mtu, 1));
     EXPECT_EQ(0u, executed(1, "write"));
 }
@@ -413,8 +392,7 @@ UCS_TEST_F(test_emu_fault, held_until_a_rule_fires) {
     fault("packet op=write delay=until:later");
     fault("exec op=faa nth=2 name=later count");
     a->put(0, 1);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_TRUE(a->is_quiet(100));
     EXPECT_EQ(0ul, b->get(0));
 
@@ -424,8 +402,7 @@ UCS_TEST_F(test_emu_fault, held_until_a_rule_fires) {
     d.connect(c);
     for (int i = 0; i < 2; ++i) {
         EXPECT_EQ(0ul, b->get(0));
-        c.faa(d, i, 0, 0, 1);
-        EXPECT_TRUE(c.completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(c.faa(d, i, 0, 0, 1).completes(IBV_WC_SUCCESS));
     }
     EXPECT_TRUE(rcv::wait_until([&] { return b->get(0) != 0; }));
     EXPECT_EQ(1ul, b->get(0));
@@ -438,8 +415,7 @@ UCS_TEST_F(test_emu_fault, held_until_the_queue_pair_goes_on) {
     fault("packet op=write dup=until:post+2");
     for (int i = 0; i < 3; ++i) {
         a->put(0, i + 1);
-        a->write(*b, i, 0, 8, 0);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, i, 0, 8, 0).completes(IBV_WC_SUCCESS));
         EXPECT_TRUE(a->is_quiet(50));
         EXPECT_TRUE((i == 2) || !counter(1, 0, "duplicate_requests"));
     }
@@ -486,22 +462,17 @@ UCS_TEST_F(test_emu_fault, only_the_chosen_operation) {
     d.connect(c);
     fault("packet qp=" + std::to_string(a->qpn) +
           " op=write size=16 count=all drop", 2);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    c.write(d, 2, 0, 16, 0);
-    EXPECT_TRUE(c.completes(2, IBV_WC_SUCCESS));
-    a->read(*b, 3, 0, 16, 0);
-    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
-    a->write(*b, 4, 0, 16, 0);
-    EXPECT_TRUE(a->completes(4, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.write(d, 2, 0, 16, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 3, 0, 16, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 4, 0, 16, 0).completes(IBV_WC_RETRY_EXC_ERR));
 }
 
 UCS_TEST_F(test_emu_fault, first_transmissions_only) {
     make_pair(0, 8, 1);
     fault("packet op=write try=first count=all drop", 3);
     for (int i = 0; i < 3; ++i) {
-        a->write(*b, i, 0, 8, 8 * i);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, i, 0, 8, 8 * i).completes(IBV_WC_SUCCESS));
     }
     EXPECT_EQ(3u, executed(1, "write"));
 }
@@ -569,8 +540,7 @@ UCS_TEST_F(test_emu_scale, timers_run_faster) {
     /* 4 times 69 s, which is longer than the test waits */
     make_pair(0, 24, 3);
     fabric().link(0, 0, "silent");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(4ul, counter(0, 0, "timeouts"));
     EXPECT_GT(watch.ms(), 4 * 68.7e3 / 200);
 }
@@ -581,8 +551,7 @@ UCS_TEST_F(test_emu_scale, delays_run_faster) {
     /* Longer than the test waits */
     make_pair(0, 31, 7);
     fault("packet op=write delay=240s");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_GT(watch.ms(), 240e3 / 200);
 }
 

@@ -90,8 +90,7 @@ UCS_TEST_F(test_emu_late, in_memory_at_once_without) {
     make_pair();
     for (unsigned i = 0; i < num_writes; ++i) {
         a->put(i * 8, i + 1);
-        a->write(*b, i, i * 8, 8, i * 8);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, i, i * 8, 8, i * 8).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(i + 1, placed());
     }
     EXPECT_EQ(0u, acted("late-write"));
@@ -113,8 +112,7 @@ UCS_TEST_F(test_emu_late, of_the_other_side) {
     EXPECT_EQ(num_writes, placed());
     EXPECT_EQ(0u, acted("late-write"));
     b->put(8, 7);
-    b->write(*a, 1, 8, 8, 4096);
-    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(b->write(*a, 1, 8, 8, 4096).completes(IBV_WC_SUCCESS));
     (**a)("state", a->qp, (int)IBV_QPS_RESET);
     EXPECT_EQ(7u, a->get(4096));
 }
@@ -185,8 +183,7 @@ UCS_TEST_F(test_emu_late, what_follows_sees_it) {
     EXPECT_EQ(6u, b->get(4096));
 
     a->put(0, 7);
-    a->write(*b, 103, 0, 8, 4096);
-    EXPECT_TRUE(a->completes(103, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 103, 0, 8, 4096).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(6u, b->get(4096));
     b->recv(200, 8192, 64);
     a->send(IBV_WR_SEND, *b, 104, 0, 8, 0);
@@ -211,8 +208,7 @@ UCS_TEST_F(test_emu_late, of_a_device) {
     b->use_memory("dmabuf");
     quirk("late-write:60s");
     write_words();
-    c.read(d, 1, 0, 8, 0);
-    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.read(d, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     to_state(IBV_QPS_ERR);
     to_state(IBV_QPS_RESET);
     EXPECT_LT(placed(), num_writes);
@@ -221,8 +217,7 @@ UCS_TEST_F(test_emu_late, of_a_device) {
     b->use_memory("dmabuf");
     write_words();
     EXPECT_LT(placed(), num_writes);
-    a->read(*b, 2, 4096, 8, 8192);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 2, 4096, 8, 8192).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(num_writes, placed());
 }
 
@@ -235,8 +230,7 @@ UCS_TEST_F(test_emu_late, another_queue_pair_sees_it) {
     d.connect(c);
     quirk("late-write:60s");
     write_words();
-    c.read(d, 1, 0, 8, 0);
-    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.read(d, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(num_writes, placed());
 }
 
@@ -250,15 +244,13 @@ UCS_TEST_F(test_emu_late, others_do_not_see_it) {
     f.connect(e);
     quirk("late-write:60s");
     write_words();
-    e.read(f, 1, 0, 8, 0);
-    EXPECT_TRUE(e.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(e.read(f, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_LT(placed(), num_writes);
 
     c.connect(d);
     d.connect(c);
     quirk("late-write:60s:1");
-    c.read(d, 1, 0, 8, 0);
-    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.read(d, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_LT(placed(), num_writes);
     to_state(IBV_QPS_RESET);
     EXPECT_EQ(num_writes, placed());
@@ -272,8 +264,7 @@ UCS_TEST_F(test_emu_late, more_than_there_is_room_for) {
     quirk("late-write:60s");
     for (unsigned round = 1; round <= 3; ++round) {
         a->fill(4096, size, round);
-        a->write(*b, round, 4096, size, 4096);
-        EXPECT_TRUE(a->completes(round, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, round, 4096, size, 4096).completes(IBV_WC_SUCCESS));
     }
     EXPECT_LT(b->match(4096, size, 3), size);
     to_state(IBV_QPS_RESET);
@@ -285,11 +276,9 @@ UCS_TEST_F(test_emu_late, nic_dies) {
     make_pair();
     quirk("late-write:60s");
     write_words();
-    a->read(*b, 100, 4096, 8, 0);
-    EXPECT_TRUE(a->completes(100, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 100, 4096, 8, 0).completes(IBV_WC_SUCCESS));
     a->put(4096, 3);
-    a->write(*b, 101, 4096, 8, 4096);
-    EXPECT_TRUE(a->completes(101, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 101, 4096, 8, 4096).completes(IBV_WC_SUCCESS));
     fabric().command("nic", {"1:0", "kill"});
     (**b)("destroy", b->qp);
     EXPECT_EQ(0u, b->get(4096));
@@ -303,11 +292,9 @@ UCS_TEST_F(test_emu_late, target_dies) {
     write_words();
     a->read(*b, 100, 4096, 8, 0); /* one occurrence at least */
     EXPECT_TRUE(a->completes(100, IBV_WC_SUCCESS));
-    a->write(*b, 101, 4096, 8, 4096);
-    EXPECT_TRUE(a->completes(101, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 101, 4096, 8, 4096).completes(IBV_WC_SUCCESS));
     (**b).kill();
     EXPECT_NE(std::string::npos, fabric().command("status").find("processes 1"));
-    a->write(*b, 102, 0, 8, 0);
-    EXPECT_TRUE(a->completes(102, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 102, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(num_writes, acted("late-write"));
 }

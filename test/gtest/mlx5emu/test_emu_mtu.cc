@@ -73,8 +73,7 @@ UCS_TEST_F(test_emu_mtu, single_packets_are_refused_too) {
     make_pair_of(2048, 1024);
     fault("packet count=all count", 1);
     fault("ack count=all count", 1);
-    a->write(*b, 2, 0, 60000, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_REM_INV_REQ_ERR));
+    EXPECT_TRUE(a->write(*b, 2, 0, 60000, 0).completes(IBV_WC_REM_INV_REQ_ERR));
     EXPECT_EQ(0u, trace(1).size());
 }
 
@@ -82,13 +81,11 @@ UCS_TEST_F(test_emu_mtu, single_packets_are_refused_too) {
 UCS_TEST_F(test_emu_mtu, early_packets_are_refused_too) {
     quirk("ooo-all:8:1ms:100");
     make_pair_of(1024, 1024);
-    a->write(*b, 1, 0, 60000, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 60000, 0).completes(IBV_WC_SUCCESS));
 
     make_pair_of(2048, 1024);
     a->fill(0, 65536, 7);
-    a->write(*b, 2, 0, 60000, 65536);
-    EXPECT_TRUE(a->completes(2, IBV_WC_REM_INV_REQ_ERR));
+    EXPECT_TRUE(a->write(*b, 2, 0, 60000, 65536).completes(IBV_WC_REM_INV_REQ_ERR));
     EXPECT_EQ(65536u, b->zeroes(65536, 65536));
 }
 
@@ -104,8 +101,7 @@ protected:
     void expect_lost()
     {
         make_pair_of(2048, 1024);
-        a->write(*b, 1, 0, 2000, 0);
-        EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+        EXPECT_TRUE(a->write(*b, 1, 0, 2000, 0).completes(IBV_WC_RETRY_EXC_ERR));
         EXPECT_EQ(4u, counter(0, 0, "dropped_by_mtu")) << "the packet, and 3 retries";
 
         make_pair_of(2048, 1024);
@@ -116,13 +112,11 @@ protected:
         EXPECT_EQ(0u, trace(1).size());
 
         make_pair_of(2048, 1024);
-        b->read(*a, 3, 0, 2000, 0);
-        EXPECT_TRUE(b->completes(3, IBV_WC_RETRY_EXC_ERR));
+        EXPECT_TRUE(b->read(*a, 3, 0, 2000, 0).completes(IBV_WC_RETRY_EXC_ERR));
         EXPECT_GT(counter(0, 0, "dropped_by_mtu"), 6u);
 
         make_pair_of(1024, 1024);
-        a->write(*b, 4, 0, 60000, 0);
-        EXPECT_TRUE(a->completes(4, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, 4, 0, 60000, 0).completes(IBV_WC_SUCCESS));
     }
 };
 
@@ -174,11 +168,9 @@ UCS_TEST_F(test_emu_mtu_time, a_port_gets_no_longer_packets) {
 
 UCS_TEST_F(test_emu_mtu_time, the_responder_refuses_packets_of_another_size) {
     make_pair_of(512, 1024);
-    a->write(*b, 1, 0, 3000, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_REM_INV_REQ_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 3000, 0).completes(IBV_WC_REM_INV_REQ_ERR));
 
     make_pair_of(512, 1024);
-    a->read(*b, 1, 0, 1000, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_BAD_RESP_ERR));
+    EXPECT_TRUE(a->read(*b, 1, 0, 1000, 0).completes(IBV_WC_BAD_RESP_ERR));
     EXPECT_EQ(0u, executed(1, "write"));
 }

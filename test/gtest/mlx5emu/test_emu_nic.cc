@@ -42,8 +42,7 @@ protected:
     void expect_works(emu::side &from, emu::side &to, uint64_t value)
     {
         from.put(0, value);
-        from.write(to, value, 0, 8, 0);
-        EXPECT_TRUE(from.completes(value, IBV_WC_SUCCESS));
+        EXPECT_TRUE(from.write(to, value, 0, 8, 0).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(value, to.get(0));
     }
 };
@@ -58,8 +57,7 @@ UCS_TEST_F(test_emu_nic, requesters_nic_dies) {
     EXPECT_TRUE(b->async(0).empty());
 
     /* The peer's requests are not answered */
-    b->write(*a, 2, 0, 8, 0);
-    EXPECT_TRUE(b->completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(b->write(*a, 2, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(0u, trace(0).size());
 }
 
@@ -81,8 +79,7 @@ UCS_TEST_F(test_emu_nic, revived_nic_is_a_new_one) {
     EXPECT_THROW(emu::side(fabric(), 0, 0), emu::agent_error);
     nic("0:0", "revive");
     expect_dead(*a);   /* old objects stay dead */
-    b->write(*a, 2, 0, 8, 0);
-    EXPECT_TRUE(b->completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(b->write(*a, 2, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(0u, trace(0).size());
 
     make_pair();
@@ -162,8 +159,7 @@ UCS_TEST_F(test_emu_hang, hung_request_never_completes) {
 
     /* Its responder half is not affected */
     b->put(128, 7);
-    b->write(*a, 9, 128, 8, 128);
-    EXPECT_TRUE(b->completes(9, IBV_WC_SUCCESS));
+    EXPECT_TRUE(b->write(*a, 9, 128, 8, 128).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(7ul, a->get(128));
 
     (**a)("state", a->qp, (int)IBV_QPS_ERR);
@@ -196,8 +192,7 @@ UCS_TEST_F(test_emu_hang, works_again_after_reset) {
     a->connect(*b);
     b->connect(*a);
     a->put(0, 3);
-    a->write(*b, 2, 0, 8, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 2, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(3ul, b->get(0));
 }
 

@@ -165,8 +165,7 @@ UCS_TEST_F(test_emu_ooo, packets_of_a_large_write) {
     make_pair(0, emu::patient_timeout);
     quirk("ooo");
     a->fill(0, 1 << 20, 7);
-    a->write(*b, 1, 0, 1 << 20, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 1 << 20, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(1ul << 20, b->match(0, 1 << 20, 7));
     EXPECT_GT(acted("ooo"), 100u);
 }
@@ -258,8 +257,7 @@ UCS_TEST_F(test_emu_ooo, losses) {
         post_words();
         expect_all_complete();
         a->fill(4096, 40000, round);
-        a->write(*b, 1, 4096, 40000, 4096);
-        EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, 1, 4096, 40000, 4096).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(40000u, b->match(4096, 40000, round));
     }
     EXPECT_GT(counter(0, 0, "retransmitted_packets"), 0u);

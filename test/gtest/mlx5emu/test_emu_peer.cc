@@ -58,11 +58,9 @@ protected:
     void expect_works(uint64_t value)
     {
         a->put(0, value);
-        a->write(*b, value, 0, 8, 0);
-        EXPECT_TRUE(a->completes(value, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, value, 0, 8, 0).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(value, b->get(0));
-        a->faa(*b, value + 1, 8, 0, 1);
-        EXPECT_TRUE(a->completes(value + 1, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->faa(*b, value + 1, 8, 0, 1).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(value, a->get(8));
         EXPECT_EQ(value + 1, b->get(0));
     }
@@ -205,10 +203,8 @@ UCS_TEST_F(test_emu_noaccess, atomics) {
     make_pair();
     b->put(64, 41);
     close_memory();
-    a->faa(*b, 1, 0, 64, 1);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    a->cas(*b, 2, 8, 64, 42, 7);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 1, 0, 64, 1).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->cas(*b, 2, 8, 64, 42, 7).completes(IBV_WC_SUCCESS));
     open_memory();
     EXPECT_EQ(41u, a->get(0));
     EXPECT_EQ(42u, a->get(8));
@@ -250,8 +246,7 @@ UCS_TEST_F(test_emu_noaccess, in_the_middle_of_a_loopback) {
 
             a->fill(200000, 20000, ++wr_id);
             (**a)("protect", a->mem, page, 4096, (int)PROT_NONE);
-            a->write(*a, wr_id, 200000, 20000, to);
-            EXPECT_TRUE(a->completes(wr_id, IBV_WC_SUCCESS));
+            EXPECT_TRUE(a->write(*a, wr_id, 200000, 20000, to).completes(IBV_WC_SUCCESS));
             protect(*a, PROT_READ | PROT_WRITE);
             EXPECT_EQ(20000u, a->match(to, 20000, wr_id))
                     << distance << " " << page;
@@ -267,8 +262,7 @@ UCS_TEST_F(test_emu_noaccess, late_loopback) {
     a->fill(0, 5000, 1);
     fault("packet op=write pkt=2 delay=20ms");
     protect(*a, PROT_NONE);
-    a->write(*a, 1, 0, 5000, 100000);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*a, 1, 0, 5000, 100000).completes(IBV_WC_SUCCESS));
     protect(*a, PROT_READ | PROT_WRITE);
     EXPECT_EQ(5000u, a->match(100000, 5000, 1));
 }
@@ -286,28 +280,24 @@ UCS_TEST_F(test_emu_noaccess, dmabuf) {
 
     b->put(64, 41);
     close_memory();
-    a->faa(*b, 1000, 0, 64, 1);
-    EXPECT_TRUE(a->completes(1000, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 1000, 0, 64, 1).completes(IBV_WC_SUCCESS));
     open_memory();
     EXPECT_EQ(41u, a->get(0));
     EXPECT_EQ(42u, b->get(64));
 
     /* Whatever the program does with its own */
     (**b)("unmap", b->mem, 0, (uint64_t)region);
-    a->read(*b, 1001, 8, 8, 64);
-    EXPECT_TRUE(a->completes(1001, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 1001, 8, 8, 64).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(42u, a->get(8));
 
     /* ... until it is deregistered */
     (**b)("dereg", b->mem);
-    a->read(*b, 1002, 8, 8, 64);
-    EXPECT_TRUE(a->completes(1002, IBV_WC_REM_ACCESS_ERR));
+    EXPECT_TRUE(a->read(*b, 1002, 8, 8, 64).completes(IBV_WC_REM_ACCESS_ERR));
 }
 
 /* Unmapped pages are an error */
 UCS_TEST_F(test_emu_noaccess, memory_that_is_gone) {
     make_pair();
     (**b)("unmap", b->mem, 0, (uint64_t)region);
-    a->write(*b, 1, 0, 8, 64);
-    EXPECT_TRUE(a->completes(1, IBV_WC_REM_OP_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 64).completes(IBV_WC_REM_OP_ERR));
 }

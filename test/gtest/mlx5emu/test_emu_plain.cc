@@ -90,17 +90,13 @@ UCS_TEST_F(test_emu_plain, direct_verbs_are_refused) {
 UCS_TEST_F(test_emu_plain, verbs_work) {
     make_pair();
     a->put(0, 5);
-    a->write(*b, 1, 0, 8, 64);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    a->faa(*b, 2, 8, 64, 3);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 64).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 2, 8, 64, 3).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5u, a->get(8));
-    a->read(*b, 3, 16, 8, 64);
-    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 3, 16, 8, 64).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(8u, a->get(16));
     b->recv(4, 128, 64);
-    a->send(IBV_WR_SEND, *b, 5, 0, 64, 0);
-    EXPECT_TRUE(a->completes(5, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->send(IBV_WR_SEND, *b, 5, 0, 64, 0).completes(IBV_WC_SUCCESS));
     EXPECT_TRUE(b->completes(4, IBV_WC_SUCCESS));
 }
 
@@ -142,8 +138,7 @@ UCS_TEST_F(test_emu_plain_some, with_mlx5) {
     EXPECT_EQ((emu::numbers_t{0, 0}), dv(*a, 1));
     EXPECT_EQ((emu::numbers_t{1, 1}), dv(*b, 1));
     a->put(0, 5);
-    a->write(*b, 1, 0, 8, 64);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 64).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5u, b->get(64));
     EXPECT_EQ(2u, acted("no-mlx5dv", 0, 1));
     EXPECT_EQ(2u, acted("no-mlx5dv"));

@@ -85,8 +85,7 @@ UCS_TEST_F(test_emu_fixed_port, loopback) {
     (**a)("state", a->qp, (int)IBV_QPS_RESET);
     a->connect(*a);
     fabric().link(0, 0, "down");
-    a->write(*a, 1, 0, 8, 64);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*a, 1, 0, 8, 64).completes(IBV_WC_SUCCESS));
 }
 
 UCS_TEST_F(test_emu_fixed_port, ports_report_down_without) {

@@ -13,8 +13,7 @@ class test_emu_proc : public test_emu_event {
 
 UCS_TEST_F(test_emu_proc, killed_peer) {
     make_pair();
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     (**b).kill();
     a->write(*b, 2, 0, 8, 0);
     a->read(*b, 3, 0, 8, 0);
@@ -24,8 +23,7 @@ UCS_TEST_F(test_emu_proc, killed_peer) {
 
     /* Others are not affected, and its resources are free again */
     make_pair();
-    a->write(*b, 4, 0, 8, 0);
-    EXPECT_TRUE(a->completes(4, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 4, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(std::string::npos, fabric().command("status").find("dead"));
 }
 
@@ -148,10 +146,8 @@ UCS_TEST_F(test_emu_proc, two_fabrics_side_by_side) {
     c.connect(d);
     d.connect(c);
     other.link(0, 0, "down");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    c.write(d, 2, 0, 8, 0);
-    EXPECT_TRUE(c.completes(2, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.write(d, 2, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_TRUE(a->async(100).empty());
     EXPECT_EQ(1u, trace(1).size());
     EXPECT_EQ("", other.command("trace"));
@@ -163,11 +159,9 @@ UCS_TEST_F(test_emu_proc, memory_within_one_process) {
 
     c.connect(c);
     c.fill(0, 5000, 1);
-    c.write(c, 1, 0, 5000, 8192);
-    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.write(c, 1, 0, 5000, 8192).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5000ul, c.match(8192, 5000, 1));
-    c.faa(c, 2, 0, 16384, 3);
-    EXPECT_TRUE(c.completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.faa(c, 2, 0, 16384, 3).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(3ul, c.get(16384));
 }
 
@@ -183,8 +177,7 @@ protected:
 UCS_TEST_F(test_emu_trace, overflow_is_told) {
     make_pair();
     for (int i = 0; i < 20; ++i) {
-        a->write(*b, i, 0, 8, 8 * i);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, i, 0, 8, 8 * i).completes(IBV_WC_SUCCESS));
     }
     rcv::process command({rcv::fabric::tool(), "trace", "-n", fabric().name(),
                           "--json"});
@@ -200,8 +193,7 @@ UCS_TEST_F(test_emu_trace, follow) {
 
     make_pair();
     for (int i = 0; i < 10; ++i) {
-        a->write(*b, i, 0, 8, 8 * i);
-        EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, i, 0, 8, 8 * i).completes(IBV_WC_SUCCESS));
     }
     EXPECT_TRUE(command.wait_for("10 ")) << command.output();
     command.kill(SIGINT);
@@ -313,8 +305,7 @@ protected:
             b->put(0, 10);
             fabric().link(0, 1, "down");
         } else {
-            other.faa(view, 2, 0, 0, 1);
-            EXPECT_TRUE(other.completes(2, IBV_WC_SUCCESS));
+            EXPECT_TRUE(other.faa(view, 2, 0, 0, 1).completes(IBV_WC_SUCCESS));
         }
         (**a).finish();
         EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
@@ -420,7 +411,6 @@ UCS_TEST_F(test_emu_exit, while_a_thread_holds_the_nic) {
     expect_nothing_left();
 
     make_pair();
-    b->faa(*a, 1, 0, 0, 1);
-    EXPECT_TRUE(b->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(b->faa(*a, 1, 0, 0, 1).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(1ul, a->get(0));
 }

@@ -205,8 +205,7 @@ UCS_TEST_F(test_emu_quirk, listed_where_it_is_on) {
 
 UCS_TEST_F(test_emu_quirk, psns_are_kept_without) {
     make_pair();
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     fail(*a);
     fail(*b);
     EXPECT_EQ(after_writes(0, 1), psns(*a));
@@ -219,8 +218,7 @@ UCS_TEST_F(test_emu_quirk, psns_are_kept_without) {
 UCS_TEST_F(test_emu_quirk, psn_lost) {
     make_pair();
     quirk("1:0=psn-lost");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(after_writes(1, 0), psns(*b));
     EXPECT_EQ(0u, acted("psn-lost"));
 
@@ -242,12 +240,10 @@ UCS_TEST_F(test_emu_quirk, psn_lost) {
 UCS_TEST_F(test_emu_quirk, psn_stale) {
     make_pair();
     quirk("psn-stale");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(after_writes(1, 0), psns(*b));
     EXPECT_EQ(0u, acted("psn-stale"));
-    a->write(*b, 2, 0, 8, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 2, 0, 8, 0).completes(IBV_WC_SUCCESS));
 
     fail(*a);
     fail(*b);
@@ -264,8 +260,7 @@ UCS_TEST_F(test_emu_quirk, psn_stale) {
 UCS_TEST_F(test_emu_quirk, psn_always_stale) {
     make_pair();
     quirk("1=psn-stale:1");
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(after_writes(0, 1), psns(*a));
     EXPECT_EQ(after_writes(0, 0), psns(*b));
     fail(*b);

@@ -51,16 +51,14 @@ protected:
     void expect_write(uint64_t value)
     {
         a->put(0, value);
-        a->write(*b, value, 0, 8, 0);
-        EXPECT_TRUE(a->completes(value, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, value, 0, 8, 0).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(value, b->get(0));
     }
 
     void expect_no_write(uint64_t value)
     {
         a->put(0, value);
-        a->write(*b, value, 0, 8, 0);
-        EXPECT_TRUE(a->completes(value, IBV_WC_RETRY_EXC_ERR));
+        EXPECT_TRUE(a->write(*b, value, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
         EXPECT_NE(value, b->get(0));
     }
 
@@ -117,8 +115,7 @@ UCS_TEST_F(test_emu_quirk_nic, fatal_writes) {
 
     /* Its own requests, and their completions */
     b->put(8, 77);
-    b->write(*a, 4, 8, 8, 8);
-    EXPECT_TRUE(b->completes(4, IBV_WC_SUCCESS));
+    EXPECT_TRUE(b->write(*a, 4, 8, 8, 8).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(77u, a->get(8));
     EXPECT_EQ(5u, acted("fatal-writes"));
 

@@ -54,8 +54,7 @@ UCS_TEST_F(test_emu_rc, read_sizes) {
 }
 
 UCS_TEST_F(test_emu_rc, write_of_nothing) {
-    a->write(*b, 1, 0, 0, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 0, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(4096ul, b->zeroes(0, 4096));
 }
 
@@ -179,8 +178,7 @@ UCS_TEST_F(test_emu_rc, unsignalled) {
     for (int i = 0; i < 10; ++i) {
         c.send(IBV_WR_RDMA_WRITE, d, i, 0, 8, 8 * i, 0, 0, 0);
     }
-    c.write(d, 10, 0, 8, 80);
-    EXPECT_TRUE(c.completes(10, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.write(d, 10, 0, 8, 80).completes(IBV_WC_SUCCESS));
     EXPECT_TRUE(c.is_quiet());
     EXPECT_EQ(11u, executed(1, "write"));
 }
@@ -188,10 +186,8 @@ UCS_TEST_F(test_emu_rc, unsignalled) {
 UCS_TEST_F(test_emu_rc, target_needs_no_cpu) {
     (**b).signal(SIGSTOP);
     a->put(0, 11);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    a->faa(*b, 2, 8, 0, 1);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 2, 8, 0, 1).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(11ul, a->get(8));
     (**b).signal(SIGCONT);
     EXPECT_EQ(12ul, b->get(0));
@@ -247,14 +243,12 @@ UCS_TEST_F(test_emu_rc, same_key) {
     EXPECT_EQ(b->rkey, view.rkey);
     EXPECT_EQ(1u, acted("same-key", 1, 0));
     a->put(0, 5);
-    a->write(view, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(view, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5u, view.get(0));
 }
 
 UCS_TEST_F(test_emu_rc, misaligned_atomic) {
-    a->faa(*b, 1, 0, 4, 1);
-    EXPECT_TRUE(a->completes(1, IBV_WC_REM_INV_REQ_ERR));
+    EXPECT_TRUE(a->faa(*b, 1, 0, 4, 1).completes(IBV_WC_REM_INV_REQ_ERR));
     EXPECT_EQ(16ul, b->zeroes(0, 16));
     EXPECT_EQ(0u, executed(1, "faa"));
 }
@@ -315,10 +309,8 @@ UCS_TEST_F(test_emu_rc, flush_in_order_when_modified_to_err) {
     EXPECT_TRUE(c.is_quiet());
 
     /* Posted to a QP in ERR */
-    c.write(d, 50, 0, 8, 0);
-    EXPECT_TRUE(c.completes(50, IBV_WC_WR_FLUSH_ERR));
-    c.recv(51, 0, 8);
-    EXPECT_TRUE(c.completes(51, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_TRUE(c.write(d, 50, 0, 8, 0).completes(IBV_WC_WR_FLUSH_ERR));
+    EXPECT_TRUE(c.recv(51, 0, 8).completes(IBV_WC_WR_FLUSH_ERR));
     EXPECT_EQ(0u, executed(1, "write"));
 }
 
@@ -328,12 +320,10 @@ UCS_TEST_F(test_emu_rc, receives_posted_after_a_failure_are_flushed) {
     a->write(*b, 2, 0, 9, emu::side::mem_size - 8);
     EXPECT_TRUE(a->completes(2, IBV_WC_REM_ACCESS_ERR));
     EXPECT_TRUE(a->completes(1, IBV_WC_WR_FLUSH_ERR));
-    a->recv(3, 0, 8);
-    EXPECT_TRUE(a->completes(3, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_TRUE(a->recv(3, 0, 8).completes(IBV_WC_WR_FLUSH_ERR));
 
     /* The responder has failed as well */
-    b->recv(4, 0, 8);
-    EXPECT_TRUE(b->completes(4, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_TRUE(b->recv(4, 0, 8).completes(IBV_WC_WR_FLUSH_ERR));
 }
 
 UCS_TEST_F(test_emu_rc, reset_and_again) {
@@ -346,8 +336,7 @@ UCS_TEST_F(test_emu_rc, reset_and_again) {
     a->connect(*b);
     b->connect(*a);
     a->put(0, 5);
-    a->write(*b, 2, 0, 8, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 2, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5ul, b->get(0));
 }
 
@@ -386,8 +375,7 @@ UCS_TEST_F(test_emu_rc, rnr_retries_run_out) {
 UCS_TEST_F(test_emu_rc, expected_psn_can_be_queried) {
     emu::numbers_t before = (**b)("query", b->qp);
 
-    a->write(*b, 1, 0, 5 * mtu, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 5 * mtu, 0).completes(IBV_WC_SUCCESS));
     emu::numbers_t after = (**b)("query", b->qp);
     EXPECT_EQ(5ul, (after.at(1) - before.at(1)) & 0xffffff);
     EXPECT_EQ(after.at(1), (**a)("query", a->qp).at(2));
@@ -395,8 +383,7 @@ UCS_TEST_F(test_emu_rc, expected_psn_can_be_queried) {
 
 UCS_TEST_F(test_emu_rc, peer_that_was_destroyed) {
     (**b)("destroy", b->qp);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
 }
 
 UCS_TEST_F(test_emu_rc, one_store_rings_the_doorbell) {
@@ -612,11 +599,9 @@ UCS_TEST_F(test_emu_rc_sender, is_not_compared) {
 
     c.connect(*b, emu::patient_timeout);
     c.put(0, 7);
-    c.write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(7u, b->get(0));
     a->put(0, 8);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(7u, b->get(0)) << "lost, without an error";
 }

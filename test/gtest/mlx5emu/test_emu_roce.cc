@@ -43,8 +43,7 @@ protected:
     void works()
     {
         a->fill(0, 3000, 1);
-        a->write(*b, 1, 0, 3000, 0);
-        EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->write(*b, 1, 0, 3000, 0).completes(IBV_WC_SUCCESS));
         EXPECT_EQ(3000u, b->match(0, 3000, 1));
         b->recv(2, 8192, 4096);
         a->send(IBV_WR_SEND, *b, 3, 0, 100, 0);
@@ -57,8 +56,7 @@ protected:
     {
         uint64_t before = executed(1, "write");
 
-        a->write(*b, 1, 0, 8, 0);
-        EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+        EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
         EXPECT_EQ(before, executed(1, "write"));
     }
 
@@ -412,8 +410,7 @@ UCS_TEST_F(test_emu_addr, miswired_host) {
     connect_both();
     does_not_work();
     EXPECT_EQ(1u, acted("miswired", 1, 0));
-    b->write(*a, 1, 0, 8, 0);
-    EXPECT_TRUE(b->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(b->write(*a, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_GT(acted("miswired", 1, 0), 1u);
 
     make_sides(0, 1);

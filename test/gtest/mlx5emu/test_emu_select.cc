@@ -43,10 +43,8 @@ protected:
         for (uint64_t i = 1; i <= 5; ++i) {
             EXPECT_TRUE(a->completes(i, IBV_WC_SUCCESS));
         }
-        b->write(*a, 6, 0, 16, 0);
-        EXPECT_TRUE(b->completes(6, IBV_WC_SUCCESS));
-        c.write(d, 7, 0, 100, 0);
-        EXPECT_TRUE(c.completes(7, IBV_WC_SUCCESS));
+        EXPECT_TRUE(b->write(*a, 6, 0, 16, 0).completes(IBV_WC_SUCCESS));
+        EXPECT_TRUE(c.write(d, 7, 0, 100, 0).completes(IBV_WC_SUCCESS));
 
         b->recv(8, 0, 64);
         a->send(IBV_WR_SEND_WITH_IMM, *b, 9, 0, 32, 0, 5);
@@ -131,15 +129,13 @@ UCS_TEST_F(test_emu_select, when_a_queue_pair_fails) {
     fault("err host=0 link=0 silent=1:1", 1);
     (**b)("state", b->qp, (int)IBV_QPS_ERR);
     (**b)("state", b->qp, (int)IBV_QPS_ERR);
-    c.write(d, 1, 0, 8, 0);
-    EXPECT_TRUE(c.completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(c.write(d, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
 
     a->write(*b, 2, 0, 8, 0);
     a->write(*b, 3, 0, 8, 0);
     EXPECT_TRUE(a->completes(2, IBV_WC_RETRY_EXC_ERR));
     EXPECT_TRUE(a->completes(3, IBV_WC_WR_FLUSH_ERR));
-    c.write(d, 4, 0, 8, 0);
-    EXPECT_TRUE(c.completes(4, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(c.write(d, 4, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
 }
 
 UCS_TEST_F(test_emu_select, by_kind_and_size) {

@@ -49,18 +49,15 @@ UCS_TEST_F(test_emu_time, operations_of_all_kinds) {
 
     make_pair(0, emu::patient_timeout);
     a->fill(0, size, 1);
-    a->write(*b, 1, 0, size, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, size, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(size, b->match(0, size, 1));
 
     b->fill(size, size, 2);
-    a->read(*b, 2, 2 * size, size, size);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 2, 2 * size, size, size).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(size, a->match(2 * size, size, 2));
 
     b->put(0, 5);
-    a->cas(*b, 3, 8, 0, 5, 6);
-    EXPECT_TRUE(a->completes(3, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->cas(*b, 3, 8, 0, 5, 6).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5u, a->get(8));
     EXPECT_EQ(6u, b->get(0));
 
@@ -130,10 +127,8 @@ UCS_TEST_F(test_emu_time, target_is_stopped) {
     make_pair(0, emu::patient_timeout);
     (**b).signal(SIGSTOP);
     a->put(0, 5);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    a->faa(*b, 2, 8, 0, 1);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->faa(*b, 2, 8, 0, 1).completes(IBV_WC_SUCCESS));
     (**b).signal(SIGCONT);
     EXPECT_EQ(6u, b->get(0));
 }

@@ -179,8 +179,7 @@ UCS_TEST_F(test_emu_time_fault, nic_dies) {
 UCS_TEST_F(test_emu_time_fault, rule_cuts_a_write) {
     make_pair(0, cut_timeout, 0);
     fault("packet op=write pkt=7 silent");
-    a->write(*b, 1, 0, 16 * mtu, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(a->write(*b, 1, 0, 16 * mtu, 0).completes(IBV_WC_RETRY_EXC_ERR));
     EXPECT_EQ(6u * mtu, executed_bytes(1));
 }
 
@@ -211,8 +210,7 @@ UCS_TEST_F(test_emu_time_fault, rule_cuts_the_third_answer) {
 UCS_TEST_F(test_emu_time_fault, rule_drops_an_answer) {
     make_pair(0, long_timeout, 7);
     fault("ack op=cas drop");
-    a->cas(*b, 1, 8, 0, 0, 7);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->cas(*b, 1, 8, 0, 0, 7).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(0u, a->get(8));
     EXPECT_EQ(7u, b->get(0));
 }
@@ -235,8 +233,7 @@ UCS_TEST_F(test_emu_time_fault, rule_drops_a_packet) {
     make_pair(0, emu::patient_timeout);
     fault("packet op=write pkt=3 drop");
     a->fill(0, 32 * 4096, 1);
-    a->write(*b, 1, 0, 32 * 4096, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 32 * 4096, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(32u * 4096, b->match(0, 32 * 4096, 1));
     EXPECT_EQ(0u, counter(0, 0, "timeouts"));
 }
@@ -246,8 +243,7 @@ UCS_TEST_F(test_emu_time_fault, rule_drops_a_part_of_a_read) {
     make_pair(0, emu::patient_timeout, 1);
     fault("ack op=read pkt=3 drop");
     b->fill(0, 32 * 4096, 1);
-    a->read(*b, 1, 0, 32 * 4096, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 1, 0, 32 * 4096, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(32u * 4096, a->match(0, 32 * 4096, 1));
     EXPECT_EQ(1u, counter(0, 0, "retransmitted_packets"));
     EXPECT_EQ(0u, counter(0, 0, "timeouts"));
@@ -259,8 +255,7 @@ UCS_TEST_F(test_emu_time_fault, rule_delays_a_packet) {
         fault("packet op=faa delay=300ms");
 
         rcv::stopwatch watch;
-        a->faa(*b, 1, 0, 0, 1);
-        EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+        EXPECT_TRUE(a->faa(*b, 1, 0, 0, 1).completes(IBV_WC_SUCCESS));
         return watch.ms();
     });
 }
@@ -272,8 +267,7 @@ UCS_TEST_F(test_emu_time_fault, quirk_ooo) {
     quirk("ooo:8:5ms:50");
     fabric().command("link", {"0:0", "rate", "100Mbps"});
     a->fill(0, size, 1);
-    a->write(*b, 1, 0, size, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, size, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(size, b->match(0, size, 1));
     EXPECT_GT(acted("ooo"), 0u);
 }
@@ -282,10 +276,8 @@ UCS_TEST_F(test_emu_time_fault, quirk_late_write) {
     make_pair(0, emu::patient_timeout);
     quirk("1:0=late-write:60s");
     a->put(0, 5);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
-    a->read(*b, 2, 8, 8, 0);
-    EXPECT_TRUE(a->completes(2, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->read(*b, 2, 8, 8, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(5u, a->get(8));
 }
 

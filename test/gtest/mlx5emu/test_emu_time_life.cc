@@ -88,8 +88,7 @@ UCS_TEST_F(test_emu_time_life, delayed_request_is_executed_once) {
     make_pair(0, long_timeout);
     fault("packet op=write delay=20ms");
     fault("exec op=write count=all count", 1);
-    a->write(*b, 1, 0, 8, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
 }
 
 

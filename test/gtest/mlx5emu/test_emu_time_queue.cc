@@ -53,8 +53,7 @@ protected:
     void write(emu::side &from, const emu::side &to)
     {
         for (unsigned i = 0; i < num_writes; ++i) {
-            from.write(to, i, 0, size, 0);
-            EXPECT_TRUE(from.completes(i, IBV_WC_SUCCESS));
+            EXPECT_TRUE(from.write(to, i, 0, size, 0).completes(IBV_WC_SUCCESS));
         }
     }
 
@@ -265,8 +264,7 @@ UCS_TEST_F(test_emu_lossy, full_queue_drops) {
     make_pair(0, 17, 7);
     fabric().command("link", {"1:0", "rate", "200Mbps"});
     a->fill(0, lossy_size, 1);
-    a->write(*b, 1, 0, lossy_size, 0);
-    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
+    EXPECT_TRUE(a->write(*b, 1, 0, lossy_size, 0).completes(IBV_WC_SUCCESS));
     EXPECT_EQ(lossy_size, b->match(0, lossy_size, 1));
     EXPECT_GT(counter(0, 0, "dropped_by_queue"), 0u);
 }
