@@ -10,6 +10,8 @@
 
 #include "fake_lanes.h"
 
+#include <common/test.h>
+
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
@@ -147,6 +149,19 @@ private:
     std::vector<std::unique_ptr<fake_lane>> m_ctl_lanes;
     std::vector<std::unique_ptr<fake_lane>> m_lanes[UCT_VARUNA_LANE_LAST];
     std::vector<std::string>                m_addrs;
+};
+
+
+/* A test with a host */
+class fake_host_test : public ucs::test {
+protected:
+    virtual void cleanup()
+    {
+        host.reset();
+        ucs::test::cleanup();
+    }
+
+    std::unique_ptr<fake_host> host;
 };
 
 #endif

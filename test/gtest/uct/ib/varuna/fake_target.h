@@ -12,7 +12,7 @@
 
 #include <algorithm>
 
-class fake_target_test : public ucs::test {
+class fake_target_test : public fake_host_test {
 protected:
     static constexpr unsigned NUM_LINKS = 2;
     static constexpr uint32_t VQP       = 0x77;
@@ -30,12 +30,6 @@ protected:
     /* Options that differ */
     virtual void configure()
     {
-    }
-
-    virtual void cleanup()
-    {
-        host.reset();
-        ucs::test::cleanup();
     }
 
     static std::string open_body(const std::string &addr)
@@ -135,7 +129,6 @@ protected:
         return num;
     }
 
-    std::unique_ptr<fake_host> host;
     const fake_peer            alice = {0xa11ce, 1, 0x5ec2e7};
     const fake_peer            bob   = {0xb0b, 2, 0x5ec2e8};
 };

@@ -17,7 +17,7 @@ extern "C" {
 #include <cstring>
 #include <random>
 
-class test_varuna_addr : public ucs::test {
+class test_varuna_addr : public fake_host_test {
 protected:
     static constexpr unsigned MAX_LINKS = UCT_VARUNA_MAX_LINKS;
     static constexpr size_t DEVICE_LEN = 20;
@@ -53,12 +53,6 @@ protected:
             ctl_link->addr                = (uct_iface_addr_t*)&ctl_addrs[link][0];
             ctl_link->attr.iface_addr_len = CTL_LEN;
         }
-    }
-
-    virtual void cleanup()
-    {
-        host.reset();
-        ucs::test::cleanup();
     }
 
     /* Whatever a peer reads is what we have, for the first links */
@@ -115,7 +109,6 @@ protected:
         return num_links;
     }
 
-    std::unique_ptr<fake_host> host;
     std::vector<std::string>   device_addrs, ctl_addrs;
 };
 

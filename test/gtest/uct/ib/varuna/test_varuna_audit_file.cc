@@ -83,11 +83,7 @@ protected:
 
     void put_three_and_fail()
     {
-        open();
-        ASSERT_UCS_OK(put(1));
-        ASSERT_UCS_OK(put(2));
-        ASSERT_UCS_OK(put(3));
-        fail_link();
+        put_and_fail(3);
         execute(lane(0), 2); /* A put and its entry */
     }
 

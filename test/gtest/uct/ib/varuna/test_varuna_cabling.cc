@@ -6,7 +6,7 @@
 #include "fake_host.h"
 #include "log_lines.h"
 
-class test_varuna_cabling : public ucs::test {
+class test_varuna_cabling : public fake_host_test {
 protected:
     struct port {
         unsigned    nic;
@@ -18,12 +18,6 @@ protected:
     {
         ucs::test::init();
         host.reset(new fake_host(3));
-    }
-
-    virtual void cleanup()
-    {
-        host.reset();
-        ucs::test::cleanup();
     }
 
     static std::string address(const std::vector<port> &ports, unsigned flags = 0)
@@ -58,8 +52,6 @@ protected:
         host->drop(peer);
         return lines.count();
     }
-
-    std::unique_ptr<fake_host> host;
 };
 
 UCS_TEST_F(test_varuna_cabling, as_it_should_be) {

@@ -28,12 +28,6 @@ protected:
         uct_varuna_sm_step(ep, ucs_get_time() + ucs_time_from_sec(m_past));
     }
 
-    void expect_timeout()
-    {
-        EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
-        EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
-    }
-
 private:
     double m_past = 10 * LIFETIME;
 };
@@ -47,7 +41,7 @@ UCS_TEST_F(test_varuna_deadline, silence_before_the_failure_counts) {
     EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
     pass(GIVE_UP * 0.1);
     pass(CTL_TIMEOUT * 1.1);
-    expect_timeout();
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* ... but whoever is asked has the time to answer, on each link */
@@ -65,7 +59,7 @@ UCS_TEST_F(test_varuna_deadline, each_link_is_asked_first) {
         pass(CTL_TIMEOUT * 1.1);
     }
     EXPECT_EQ(UCS_MASK(NUM_LINKS), links);
-    expect_timeout();
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* An answer on any link shows that the peer lives */
@@ -80,7 +74,7 @@ UCS_TEST_F(test_varuna_deadline, slow_operation_is_no_silence) {
     pass(GIVE_UP * 0.8);
     EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
     pass(GIVE_UP * 0.3);
-    expect_timeout();
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* What came before an answer does not count in the states after it */
@@ -93,20 +87,18 @@ UCS_TEST_F(test_varuna_deadline, silence_ends_with_an_answer) {
     pass(GIVE_UP * 0.9);
     EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
     pass(GIVE_UP * 0.2);
-    expect_timeout();
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 UCS_TEST_F(test_varuna_deadline, repeat_without_a_link) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     link_down(1);
     answer_fence(ep->recovery.dead.epoch);
     EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
     pass(GIVE_UP * 0.9);
     EXPECT_EQ(UCT_VARUNA_EP_REPEAT, state());
     pass(GIVE_UP * 0.2);
-    expect_timeout();
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* The answer to OPEN_REQ was late. The first lane has as much time */
@@ -121,7 +113,7 @@ UCS_TEST_F(test_varuna_deadline, opening_counts_from_the_answer) {
     pass(GIVE_UP * 0.9);
     EXPECT_EQ(UCT_VARUNA_EP_OPENING, state());
     pass(GIVE_UP * 0.2);
-    expect_timeout();
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* All of them: while the application does not call progress, nothing is polled */

@@ -12,14 +12,9 @@ extern "C" {
 
 class test_varuna_device : public test_varuna_recovery {
 protected:
-    typedef std::vector<std::string> names;
-
     virtual void init()
     {
         test_varuna_recovery::init();
-        m_comp.func   = [](uct_completion_t*) {};
-        m_comp.status = UCS_OK;
-        m_comp.count  = 1;
         for (unsigned i = 0; i < sizeof(m_keys) / sizeof(*m_keys); ++i) {
             m_keys[i]        = rkey;
             m_keys[i].device = i + 1;
@@ -34,25 +29,15 @@ protected:
 
     void acknowledge()
     {
-        uct_varuna_ep_signal(ep);
-        step();
-        ASSERT_EQ(0u, ep->hot.num_reqs);
+        test_varuna_recovery::acknowledge();
         lane(0).posted.clear();
     }
 
     void read_host()
     {
-        ASSERT_EQ(UCS_INPROGRESS,
-                  uct_varuna_ep_get_bcopy(&ep->super.super,
-                                          (uct_unpack_callback_t)ucs_empty_function, NULL, 8,
-                                          TARGET, (uct_rkey_t)&rkey, NULL));
+        ASSERT_EQ(UCS_INPROGRESS, get());
         lane(0).complete();
         lane(0).posted.clear();
-    }
-
-    ucs_status_t flush_remote(uct_completion_t *comp = NULL)
-    {
-        return uct_varuna_ep_flush(&ep->super.super, UCT_VARUNA_COMPAT_FLUSH_REMOTE, comp);
     }
 
     /* Where reads were posted: "device", "host" */
@@ -69,7 +54,6 @@ protected:
     }
 
     uct_varuna_rkey_t m_keys[9];
-    uct_completion_t  m_comp;
 };
 
 /* Once, and only devices that were written to */
@@ -83,9 +67,7 @@ UCS_TEST_F(test_varuna_device, remote_flush_reads_each) {
     EXPECT_EQ(UCS_INPROGRESS, flush_remote());
     EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
     EXPECT_EQ((names{"device", "device", "host"}), reads(0));
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
     EXPECT_EQ(UCS_OK, flush_remote());
 
     ASSERT_UCS_OK(put_to(1));
@@ -157,9 +139,7 @@ UCS_TEST_F(test_varuna_device, repeated_put_is_read_back) {
     ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
     step();
     EXPECT_EQ((names{"device", "device", "host"}), reads(1)) << "the first one compares";
-    EXPECT_EQ(1, m_comp.count);
-    lane(1).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(1));
 }
 
 /* The user need not keep memory registered that was written: a read of ours that fails takes

@@ -20,20 +20,11 @@ protected:
         return lane(0, UCT_VARUNA_LANE_RC);
     }
 
-    ucs_status_t get()
-    {
-        return uct_varuna_ep_get_bcopy(&ep->super.super,
-                                       [](void*, const void*, size_t) {}, NULL, 8, TARGET,
-                                       (uct_rkey_t)&rkey, NULL);
-    }
-
     /* Nothing is flushed, and the lane counts as stuck */
     void hang()
     {
         rc().is_drained = false;
-        link_down(0);
-        step();
-        ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+        drain();
         host->iface()->links[0].lanes[UCT_VARUNA_LANE_RC].dry_at = UCS_TIME_INFINITY;
         step(DRAIN_TIMEOUT * 2.2);
         ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());

@@ -58,9 +58,7 @@ protected:
         uct_varuna_detector_check(host->ctl()->detector, 0, 1);
         ASSERT_TRUE(uct_varuna_detector_is_gone(host->ctl()->detector, 0));
         lane(0).is_drained = false;
-        link_down(0);
-        step();
-        ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+        drain();
         step(DRAIN_TIMEOUT * 2);
         ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
         ASSERT_TRUE(ep->recovery.stuck);
@@ -116,13 +114,6 @@ protected:
         while (uct_varuna_md_ended_at(host->iface()->md, 0) == 0) {
             usleep(1000);
         }
-    }
-
-    ucs_status_t get()
-    {
-        return uct_varuna_ep_get_bcopy(&ep->super.super,
-                                       [](void*, const void*, size_t) {}, NULL, 8, TARGET,
-                                       (uct_rkey_t)&rkey, NULL);
     }
 
     void answer(unsigned flags)
@@ -286,8 +277,7 @@ UCS_TEST_F(test_varuna_gone_hopeless, read) {
     comp.func  = [](uct_completion_t*) {};
     open();
     ASSERT_EQ(UCS_INPROGRESS,
-              uct_varuna_ep_get_bcopy(&ep->super.super, [](void*, const void*, size_t) {},
-                                      NULL, 8, TARGET, (uct_rkey_t)&rkey, &comp));
+              get(&comp));
     hang();
     expect_failed();
     EXPECT_EQ(0, comp.count);

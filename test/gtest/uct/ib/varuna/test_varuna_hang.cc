@@ -15,7 +15,7 @@ extern "C" {
 
 #include <cstring>
 
-class test_varuna_hang : public ucs::test {
+class test_varuna_hang : public fake_host_test {
 protected:
     static constexpr unsigned NUM_LINKS = 2;
     static constexpr double TIMEOUT     = 1.0;
@@ -66,8 +66,7 @@ protected:
         uct_ep_destroy(ep->lane.ep);
         ucs_free(ep);
         host->drop(peer);
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     fake_lane &lane()
@@ -125,7 +124,6 @@ protected:
         return peer->paths[link].damp.state == UCT_VARUNA_DAMP_DOWN;
     }
 
-    std::unique_ptr<fake_host> host;
     const fake_peer            name = {0x5e, 1, 0};
     uct_varuna_peer_t          *peer;
     uct_varuna_ep_t            *ep;

@@ -19,7 +19,7 @@ extern "C" {
 #include <cstring>
 #include <random>
 
-class test_varuna_heartbeat : public ucs::test {
+class test_varuna_heartbeat : public fake_host_test {
 protected:
     static constexpr unsigned NUM_LINKS = 2;
     static constexpr unsigned MISSES    = 3;
@@ -48,8 +48,7 @@ protected:
         for (process &proc : m_processes) {
             host->drop(proc.peer);
         }
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     /* Its endpoints use link 0 unless the test changes it. A reference is valid until
@@ -149,8 +148,6 @@ protected:
         }
         return evidence;
     }
-
-    std::unique_ptr<fake_host> host;
 
 private:
     std::vector<process>       m_processes;

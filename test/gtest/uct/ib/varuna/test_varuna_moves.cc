@@ -15,7 +15,7 @@ extern "C" {
 
 #include <cstring>
 
-class test_varuna_moves : public ucs::test {
+class test_varuna_moves : public fake_host_test {
 protected:
     virtual void init()
     {
@@ -31,8 +31,7 @@ protected:
     virtual void cleanup()
     {
         fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     uct_varuna_peer_t *open_guest()
@@ -95,7 +94,6 @@ protected:
         uct_varuna_ctl_unlock(host->ctl());
     }
 
-    std::unique_ptr<fake_host> host;
     const fake_peer            server = {0x5e, 1, 0};     /* We send to it */
     const fake_peer            moved  = {0x5e, 7, 0};     /* The same, elsewhere */
     const fake_peer            guest  = {0x6e, 2, 0x666}; /* It sends to us */

@@ -11,7 +11,7 @@ extern "C" {
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 }
 
-class test_varuna_path : public ucs::test {
+class test_varuna_path : public fake_host_test {
 protected:
     static constexpr double INTERVAL = 0.05;
 
@@ -28,8 +28,7 @@ protected:
     virtual void cleanup()
     {
         host->drop(peer);
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     uct_varuna_iface_t *iface()
@@ -79,7 +78,6 @@ protected:
         peer->hb.alive.paths[0].answered_at = host->now();
     }
 
-    std::unique_ptr<fake_host> host;
     uct_varuna_peer_t          *peer;
 
 private:

@@ -16,7 +16,7 @@ extern "C" {
 #include <algorithm>
 #include <cstring>
 
-class test_varuna_peer : public ucs::test {
+class test_varuna_peer : public fake_host_test {
 protected:
     static constexpr unsigned NUM_LINKS = 2;
 
@@ -37,12 +37,6 @@ protected:
         host->start_heartbeat();
         uct_varuna_bus_register(&host->ctl()->bus, rows,
                                 ucs_static_array_size(rows), this);
-    }
-
-    virtual void cleanup()
-    {
-        host.reset();
-        ucs::test::cleanup();
     }
 
     static void handle(void *arg, unsigned link, const uct_varuna_ctl_hdr_t *hdr,
@@ -85,7 +79,6 @@ protected:
         host->dispatch();
     }
 
-    std::unique_ptr<fake_host> host;
     std::vector<unsigned>      handled;
     const fake_peer            server = {0x5e, 1, 0};     /* We send to it */
     const fake_peer            guest  = {0x6e, 2, 0x666}; /* It sends to us */

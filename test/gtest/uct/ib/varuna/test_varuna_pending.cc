@@ -232,9 +232,7 @@ UCS_TEST_F(test_varuna_pending, messages_in_a_swap_are_limited) {
 UCS_TEST_F(test_varuna_pending, message_in_a_swap_is_repeated) {
     begin_swap();
     ASSERT_UCS_OK(send_short());
-    link_down(0);
-    step();
-    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    drain();
     for (int i = 0; (i < 10) && (state() != UCT_VARUNA_EP_ACTIVE); ++i) {
         step();
     }

@@ -14,8 +14,6 @@ extern "C" {
 
 class test_varuna_placed : public test_varuna_recovery {
 protected:
-    typedef std::vector<std::string> names;
-
     virtual void init()
     {
         test_varuna_recovery::init();
@@ -24,9 +22,6 @@ protected:
             return ep->hot.far_nic != s_home;
         };
         host->requester()->amo   = &m_amo;
-        m_comp.func              = [](uct_completion_t*) {};
-        m_comp.status            = UCS_OK;
-        m_comp.count             = 1;
     }
 
     /* The lane is to NIC 0 of the peer */
@@ -39,11 +34,6 @@ protected:
     ucs_status_t flush(uct_completion_t *comp = NULL)
     {
         return uct_varuna_ep_flush(&ep->super.super, 0, comp);
-    }
-
-    ucs_status_t flush_remote(uct_completion_t *comp = NULL)
-    {
-        return uct_varuna_ep_flush(&ep->super.super, UCT_VARUNA_COMPAT_FLUSH_REMOTE, comp);
     }
 
     ucs_status_t flush_iface(unsigned flags = 0)
@@ -59,20 +49,10 @@ protected:
         ASSERT_EQ(UCS_INPROGRESS, uct_varuna_ep_signal(ep));
     }
 
-    void get()
-    {
-        ASSERT_EQ(UCS_INPROGRESS,
-                  uct_varuna_ep_get_bcopy(&ep->super.super,
-                                          (uct_unpack_callback_t)ucs_empty_function, NULL, 8,
-                                          TARGET, (uct_rkey_t)&rkey, NULL));
-    }
-
     void put_and_acknowledge()
     {
         ASSERT_UCS_OK(put(1));
-        uct_varuna_ep_signal(ep);
-        step();
-        ASSERT_EQ(0u, ep->hot.num_reqs);
+        acknowledge();
         lane(0).posted.clear();
     }
 
@@ -91,7 +71,6 @@ protected:
 
     static uint8_t       s_home;
     uct_varuna_amo_ops_t m_amo;
-    uct_completion_t     m_comp;
 };
 
 uint8_t test_varuna_placed::s_home;
@@ -113,9 +92,7 @@ UCS_TEST_F(test_varuna_placed, elsewhere_a_flush_reads) {
     EXPECT_EQ(UCS_INPROGRESS, flush());
     EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
     EXPECT_EQ(names{"get"}, ops(0));
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
     EXPECT_EQ(UCS_OK, flush());
 }
 
@@ -164,9 +141,7 @@ UCS_TEST_F(test_varuna_placed, repeated_puts_are_read_back) {
     compare(lane(1), 0);
     ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
     EXPECT_EQ((names{"get", "put", "get"}), ops(1)) << "the first one compares";
-    EXPECT_EQ(1, m_comp.count);
-    lane(1).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(1));
     EXPECT_EQ(0u, ep->hot.num_reads);
     EXPECT_EQ(UCS_OK, flush());
 }
@@ -176,9 +151,7 @@ UCS_TEST_F(test_varuna_placed, repeated_puts_are_read_back) {
 UCS_TEST_F(test_varuna_placed, drained_puts_are_fenced) {
     open_with_home(1);
     put_and_signal();
-    link_down(0);
-    step();
-    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    drain();
     EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
     lane(0).complete();
     EXPECT_EQ(1, m_comp.count);
@@ -209,32 +182,26 @@ UCS_TEST_F(test_varuna_placed, puts_before_a_swap_are_read_back) {
     lane(0).post_status = UCS_OK;
     step();
     ASSERT_EQ((names{"put", "flush", "get"}), ops(0));
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
 }
 
 /* A flush that had nothing to place when its turn came, and waits for a read, has nothing to
  * do with the put after it */
 UCS_TEST_F(test_varuna_placed, later_puts_are_left_alone) {
     s_home = 1;
-    get();
+    ASSERT_EQ(UCS_INPROGRESS, get());
     EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
     ASSERT_UCS_OK(put(1));
     ASSERT_UCS_OK(uct_varuna_ep_fence(&ep->super.super, 0));
     ASSERT_UCS_OK(put(2)); /* Waits for the read */
-    ep->remote.logs_addr       = LOGS;
-    ep->remote.opening         = OPENING;
-    ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
-    lane(0).flush_status       = UCS_INPROGRESS;
+    opened();
+    lane(0).flush_status = UCS_INPROGRESS;
     uct_varuna_ep_open_lane(ep, ucs_get_time());
     step();
     step();
     ASSERT_EQ((names{"get", "put", "flush"}), ops(0));
     ASSERT_EQ(UCT_VARUNA_EP_BACKLOG, state());
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
     step();
     EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
     EXPECT_EQ((names{"get", "put", "flush", "put"}), ops(0));
@@ -250,9 +217,7 @@ UCS_TEST_F(test_varuna_placed, remote_flush_reads_at_home) {
     EXPECT_EQ(UCS_INPROGRESS, flush_remote());
     EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
     EXPECT_EQ(names{"get"}, ops(0));
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
     EXPECT_EQ(UCS_OK, flush_remote());
     EXPECT_EQ(names{"get"}, ops(0)) << "once";
 }
@@ -283,7 +248,7 @@ UCS_TEST_F(test_varuna_placed, remote_flush_of_the_interface_reads) {
 UCS_TEST_F(test_varuna_placed, remote_flush_after_a_read) {
     open_with_home(0);
     put_and_acknowledge();
-    get();
+    ASSERT_EQ(UCS_INPROGRESS, get());
     lane(0).complete();
     EXPECT_EQ(UCS_OK, flush_remote());
 }
@@ -294,9 +259,7 @@ UCS_TEST_F(test_varuna_placed, remote_flush_of_queued_puts) {
     EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
     open_with_home(0);
     EXPECT_EQ((names{"put", "get"}), ops(0));
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
 }
 
 /* The lane fails, and the next one leads to the peer's home */
@@ -309,9 +272,7 @@ UCS_TEST_F(test_varuna_placed, remote_flush_of_repeated_puts) {
     compare(lane(1), 0);
     ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
     EXPECT_EQ((names{"get", "put", "get"}), ops(1)) << "the first one compares";
-    EXPECT_EQ(1, m_comp.count);
-    lane(1).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(1));
     EXPECT_EQ(UCS_OK, flush_remote());
 }
 
@@ -325,9 +286,7 @@ UCS_TEST_F(test_varuna_placed, remote_flush_after_atomics) {
     ep->hot.num_amos = 0;
     uct_varuna_amo_finish_flushes(ep, UCS_OK);
     EXPECT_EQ(names{"get"}, ops(0));
-    EXPECT_EQ(1, m_comp.count);
-    lane(0).complete();
-    EXPECT_EQ(0, m_comp.count);
+    expect_completed_by(lane(0));
 }
 
 /* A failed endpoint places nothing */

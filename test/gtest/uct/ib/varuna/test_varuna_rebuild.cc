@@ -25,15 +25,7 @@ protected:
         }
     }
 
-    /* OPEN_REP has arrived, and one step at a time takes a lane */
-    void opened()
-    {
-        ep->remote.logs_addr       = LOGS;
-        ep->remote.opening         = OPENING;
-        ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
-        host->sent();
-    }
-
+    /* One step at a time takes a lane */
     void take(double seconds = 0)
     {
         step(seconds);

@@ -31,29 +31,24 @@ UCS_TEST_F(test_varuna_recovery, opening_asks_over_one_link_after_the_other) {
 
 UCS_TEST_F(test_varuna_recovery, opening_gives_up) {
     step(GIVE_UP * 1.1);
-    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
-    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* The peer has answered, but no lane can be had */
 UCS_TEST_F(test_varuna_recovery, opening_gives_up_without_a_lane) {
     link_down(0);
     link_down(1);
-    ep->remote.logs_addr       = LOGS;
-    ep->remote.opening         = OPENING;
-    ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+    opened();
     uct_varuna_ep_open_lane(ep, ucs_get_time());
     step(GIVE_UP * 0.5);
     EXPECT_EQ(UCT_VARUNA_EP_OPENING, state());
     step(GIVE_UP * 0.6);
-    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
-    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
 }
 
 /* Puts of a new endpoint wait for its first lane, and keep their order */
 UCS_TEST_F(test_varuna_recovery, puts_wait_for_the_first_lane) {
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
+    put_all(2);
     EXPECT_EQ(0u, lane(0).posted.size());
     open();
     EXPECT_EQ((std::vector<uint64_t>{1, 2}), puts(lane(0)));
@@ -129,12 +124,7 @@ UCS_TEST_F(test_varuna_recovery, dc_is_fenced_by_time) {
 }
 
 UCS_TEST_F(test_varuna_recovery, what_the_log_proves_is_not_repeated) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
-    ASSERT_UCS_OK(put(3));
-    ASSERT_UCS_OK(put(4));
-    fail_link();
+    put_and_fail(4);
     execute(lane(0), 4); /* Two puts and their entries */
     answer_fence(1);
     ASSERT_EQ(UCT_VARUNA_EP_REPEAT, state());
@@ -184,11 +174,7 @@ UCS_TEST_F(test_varuna_recovery, log_needs_order) {
 
 /* The put in the gap was executed, as its target shows; the next one was not */
 UCS_TEST_F(test_varuna_recovery, what_the_target_shows_is_not_repeated) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
-    ASSERT_UCS_OK(put(3));
-    fail_link();
+    put_and_fail(3);
     execute(lane(0), 2);
     answer_fence(1);
     compare(lane(1), 2);
@@ -200,9 +186,7 @@ UCS_TEST_F(test_varuna_recovery, what_the_target_shows_is_not_repeated) {
 /* The policy for an ambiguous put */
 UCS_TEST_F(test_varuna_recovery, ambiguous_put_fails_the_endpoint) {
     host->iface()->config.ambiguous = UCT_VARUNA_AMBIGUOUS_FAIL;
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     answer_fence(1);
     compare(lane(1), 0);
     EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
@@ -211,10 +195,7 @@ UCS_TEST_F(test_varuna_recovery, ambiguous_put_fails_the_endpoint) {
 
 /* With everything executed there is nothing to repeat, and all requests are done */
 UCS_TEST_F(test_varuna_recovery, all_executed) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
-    fail_link();
+    put_and_fail(2);
     execute(lane(0), lane(0).posted.size());
     answer_fence(1);
     step();
@@ -227,9 +208,7 @@ UCS_TEST_F(test_varuna_recovery, all_executed) {
 
 /* A late answer for another incarnation is no evidence for this one */
 UCS_TEST_F(test_varuna_recovery, answer_of_another_incarnation) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     answer_fence(2);
     EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
     answer_fence(1, 0, 0, 0); /* Read before the end of the packets' lifetime */
@@ -244,9 +223,7 @@ UCS_TEST_F(test_varuna_recovery, fence_is_repeated_over_the_other_link) {
     const double interval = ucs_time_to_sec(host->iface()->config.ctl_timeout);
     fake_host::message first;
 
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     first = host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
     EXPECT_EQ(1u, first.link) << "the port of link 0 is down";
     EXPECT_EQ(1u, first.hdr.epoch);
@@ -259,9 +236,7 @@ UCS_TEST_F(test_varuna_recovery, fence_is_repeated_over_the_other_link) {
 UCS_TEST_F(test_varuna_recovery, lost_fence_is_repeated_at_once) {
     const double interval = ucs_time_to_sec(host->iface()->config.ctl_timeout);
 
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     host->last_sent(UCT_VARUNA_CTL_FENCE_REQ);
     step(LIFETIME * 1.1);
     EXPECT_TRUE(host->sent().empty()) << "nothing is lost, and the answer may come";
@@ -290,9 +265,7 @@ UCS_TEST_F(test_varuna_recovery, times_are_counted) {
     open();
     ASSERT_UCS_OK(put(1));
     host->requester()->scan.clock += ucs_time_from_msec(30);
-    link_down(0);
-    step();
-    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    drain();
     begin = ep->sm.since;
     usleep(pause);
     step();
@@ -324,9 +297,7 @@ UCS_TEST_F(test_varuna_recovery, lane_that_hangs_is_asked_about_again) {
     open_rc(100);
     ASSERT_UCS_OK(put(1));
     lane(0, UCT_VARUNA_LANE_RC).is_drained = false;
-    link_down(0);
-    step();
-    ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    drain();
     step(DRAIN_TIMEOUT * 2.4);
     ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
     ASSERT_TRUE(ep->recovery.stuck);
@@ -361,9 +332,7 @@ UCS_TEST_F(test_varuna_recovery, lane_that_hangs_and_is_never_stopped) {
 }
 
 UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     step(GIVE_UP * 1.1);
     EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
 }
@@ -371,9 +340,7 @@ UCS_TEST_F(test_varuna_recovery, no_answer_to_the_fence) {
 /* The lane that takes over also fails: the lost put is posted on a third incarnation,
  * and the log of the second one decides */
 UCS_TEST_F(test_varuna_recovery, second_failure) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     answer_fence(1);
     compare(lane(1), 0);
     ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
@@ -394,9 +361,7 @@ UCS_TEST_F(test_varuna_recovery, second_failure) {
 
 UCS_TEST_F(test_varuna_recovery, psn_decides_without_a_log) {
     open_rc(0xfffffe);
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
-    ASSERT_UCS_OK(put(3));
+    put_all(3);
     fail_link();
     /* The first write, two puts and their entries, which are not in the log: */
     answer_fence(ep->recovery.dead.epoch,
@@ -417,9 +382,7 @@ UCS_TEST_F(test_varuna_recovery, log_is_written_on_the_fallback_lane_only) {
     host->iface()->config.log = UCT_VARUNA_LOG_FALLBACK;
     open_rc(100);
     lane(0, UCT_VARUNA_LANE_RC).posted.clear();
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
-    ASSERT_UCS_OK(put(3));
+    put_all(3);
     EXPECT_EQ(3u, lane(0, UCT_VARUNA_LANE_RC).posted.size());
     EXPECT_EQ(104u, ep->lane.psn);
     fail_link();
@@ -436,9 +399,7 @@ UCS_TEST_F(test_varuna_recovery, log_is_written_on_the_fallback_lane_only) {
 UCS_TEST_F(test_varuna_recovery, dead_nic_without_a_log) {
     host->iface()->config.log = UCT_VARUNA_LOG_FALLBACK;
     open_rc(100);
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
-    ASSERT_UCS_OK(put(3));
+    put_all(3);
     fail_link();
     answer_fence(ep->recovery.dead.epoch, 0, 0, 1);
     for (unsigned i = 0; i < 3; ++i) {
@@ -455,8 +416,7 @@ UCS_TEST_F(test_varuna_recovery, dead_nic_without_a_log) {
 UCS_TEST_F(test_varuna_recovery, dead_nic_and_other_contents) {
     host->iface()->config.log = UCT_VARUNA_LOG_FALLBACK;
     open_rc(100);
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
+    put_all(2);
     fail_link();
     answer_fence(ep->recovery.dead.epoch, 0, 0, 1);
     compare(lane(1), 77);
@@ -469,8 +429,7 @@ UCS_TEST_F(test_varuna_recovery, dead_nic_and_other_contents) {
 /* The contradiction persists: a lost write is worse than a lost endpoint */
 UCS_TEST_F(test_varuna_recovery, log_contradicts_the_psn) {
     open_rc(100);
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
+    put_all(2);
     fail_link();
     answer_fence(ep->recovery.dead.epoch,
                  UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 105, 0);
@@ -480,16 +439,14 @@ UCS_TEST_F(test_varuna_recovery, log_contradicts_the_psn) {
         answer_fence(ep->recovery.dead.epoch,
                      UCT_VARUNA_FENCE_FLAG_QP | UCT_VARUNA_FENCE_FLAG_PSN, 105, 1);
     }
-    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
-    EXPECT_EQ(UCS_ERR_IO_ERROR, ep->sm.fail_status);
+    expect_failed(UCS_ERR_IO_ERROR);
 }
 
 /* The device reports the PSN of the connection's start. The first write shows that it
  * is not the present one, although no put has completed. */
 UCS_TEST_F(test_varuna_recovery, stale_psn_is_not_believed) {
     open_rc(100);
-    ASSERT_UCS_OK(put(1));
-    ASSERT_UCS_OK(put(2));
+    put_all(2);
     fail_link();
     execute(lane(0, UCT_VARUNA_LANE_RC), 3);
     answer_fence(ep->recovery.dead.epoch,
@@ -556,8 +513,7 @@ UCS_TEST_F(test_varuna_recovery, lane_that_never_comes_to_rest) {
         scoped_log_handler slh(hide_errors_logger);
         step(DRAIN_TIMEOUT * 2.2);
     }
-    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
-    EXPECT_EQ(UCS_ERR_ENDPOINT_TIMEOUT, ep->sm.fail_status);
+    expect_failed(UCS_ERR_ENDPOINT_TIMEOUT);
     lane(0).is_drained = true;
 }
 
@@ -643,8 +599,7 @@ UCS_TEST_F(test_varuna_recovery, no_lane_sends_anything) {
         scoped_log_handler slh(hide_errors_logger);
         uct_varuna_ep_lane_error(ep, ep->lane.ep, UCS_ERR_UNREACHABLE);
     }
-    EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
-    EXPECT_EQ(UCS_ERR_IO_ERROR, ep->sm.fail_status);
+    expect_failed(UCS_ERR_IO_ERROR);
 }
 
 /* A lane that has completed something shows that it is the links' fault */

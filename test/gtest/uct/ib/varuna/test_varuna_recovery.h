@@ -15,17 +15,20 @@ extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 #include <uct/ib/varuna/md/varuna_md.h>
-#include <uct/ib/varuna/requester/varuna_sm.h>
+#include <uct/ib/varuna/requester/varuna_completion.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
 #include <uct/ib/varuna/requester/varuna_lane.h>
 #include <uct/ib/varuna/requester/varuna_ring.h>
+#include <uct/ib/varuna/requester/varuna_sm.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 }
 
 #include <cstring>
 
-class test_varuna_recovery : public ucs::test {
+class test_varuna_recovery : public fake_host_test {
 protected:
+    typedef std::vector<std::string> names;
+
     static constexpr unsigned NUM_LINKS = 2;
     static constexpr uint64_t OPENING   = 77;
     static constexpr uint64_t LOGS      = 0x10000;
@@ -71,6 +74,9 @@ protected:
         memset(&rkey, 0, sizeof(rkey));
         rkey.num_keys = num_links();
         memset(ring, 0, sizeof(ring));
+        m_comp.func   = [](uct_completion_t*) {};
+        m_comp.status = UCS_OK;
+        m_comp.count  = 1;
     }
 
     virtual unsigned num_links() const
@@ -108,8 +114,7 @@ protected:
         kh_destroy_inplace(uct_varuna_inner_eps, &requester->inner_eps);
         pthread_mutex_destroy(&requester->eps_lock);
         ucs_ptr_array_cleanup(&requester->eps, 0);
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     static const uct_varuna_amo_ops_t &amo_ops()
@@ -150,11 +155,17 @@ protected:
     }
 
     /* OPEN_REP has arrived */
+    void opened()
+    {
+        ep->remote.logs_addr       = LOGS;
+        ep->remote.opening         = OPENING;
+        ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+    }
+
+    /* ... and there is a lane */
     void open()
     {
-        ep->remote.logs_addr = LOGS;
-        ep->remote.opening   = OPENING;
-        ep->remote.log_bundle.rkey = (uct_rkey_t)&rkey;
+        opened();
         uct_varuna_ep_open_lane(ep, ucs_get_time());
         step();
         ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
@@ -165,6 +176,48 @@ protected:
     {
         return uct_varuna_ep_put_short(&ep->super.super, &value, sizeof(value),
                                        TARGET, (uct_rkey_t)&rkey);
+    }
+
+    /* 1, 2, ... */
+    void put_all(unsigned count)
+    {
+        for (unsigned value = 1; value <= count; ++value) {
+            ASSERT_UCS_OK(put(value));
+        }
+    }
+
+    ucs_status_t get(uct_completion_t *comp = NULL)
+    {
+        return uct_varuna_ep_get_bcopy(&ep->super.super,
+                                       [](void*, const void*, size_t) {}, NULL, 8, TARGET,
+                                       (uct_rkey_t)&rkey, comp);
+    }
+
+    ucs_status_t flush_remote(uct_completion_t *comp = NULL)
+    {
+        return uct_varuna_ep_flush(&ep->super.super, UCT_VARUNA_COMPAT_FLUSH_REMOTE, comp);
+    }
+
+    /* What was posted silently */
+    void acknowledge()
+    {
+        uct_varuna_ep_signal(ep);
+        step();
+        ASSERT_EQ(0u, ep->hot.num_reqs);
+    }
+
+    /* The completion waits for this lane */
+    void expect_completed_by(fake_lane &lane)
+    {
+        EXPECT_EQ(1, m_comp.count);
+        lane.complete();
+        EXPECT_EQ(0, m_comp.count);
+    }
+
+    void expect_failed(ucs_status_t status)
+    {
+        EXPECT_EQ(UCT_VARUNA_EP_FAILED, state());
+        EXPECT_EQ(status, ep->sm.fail_status);
     }
 
     /* The puts of data that were posted on a lane, without the log entries */
@@ -200,15 +253,28 @@ protected:
         uct_varuna_link_down(host->iface(), link, UCT_VARUNA_LINK_CAUSE_PORT, "a test");
     }
 
-    /* DRAIN and the packet lifetime are over: FENCE_REQ was sent */
-    void fail_link(unsigned link = 0)
+    void drain(unsigned link = 0)
     {
         link_down(link);
         step();
         ASSERT_EQ(UCT_VARUNA_EP_DRAIN, state());
+    }
+
+    /* DRAIN and the packet lifetime are over: FENCE_REQ was sent */
+    void fail_link(unsigned link = 0)
+    {
+        drain(link);
         step();
         ASSERT_EQ(UCT_VARUNA_EP_FENCE, state());
         step(LIFETIME * 1.1);
+    }
+
+    /* The lane fails with so many puts */
+    void put_and_fail(unsigned count = 1)
+    {
+        open();
+        put_all(count);
+        fail_link();
     }
 
     /* NICs whose DC targets keep the order, or do not, in FENCE_REP */
@@ -292,9 +358,9 @@ protected:
     }
 
     const fake_peer            name = {0x2222, 1, 0};
-    std::unique_ptr<fake_host> host;
     uct_varuna_ep_t            *ep;
     uct_varuna_rkey_t          rkey;
+    uct_completion_t           m_comp;
     uint64_t                   ring[UCT_VARUNA_LOG_SIZE];
 };
 

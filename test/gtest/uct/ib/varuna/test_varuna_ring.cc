@@ -15,7 +15,7 @@ extern "C" {
 #include <deque>
 #include <memory>
 
-class test_varuna_ring : public ucs::test {
+class test_varuna_ring : public fake_host_test {
 protected:
     virtual void init()
     {
@@ -32,8 +32,7 @@ protected:
         uct_varuna_ring_release(ring());
         ucs_free(ep);
         ucs_mpool_cleanup(&host->requester()->pools.slabs, 1); /* Reports what leaks */
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     /* Memory is allocated in slabs, up to a limit */
@@ -93,7 +92,6 @@ protected:
     }
 
     static unsigned            slabs, max_slabs;
-    std::unique_ptr<fake_host> host;
     uct_varuna_ep_t            *ep;
 };
 

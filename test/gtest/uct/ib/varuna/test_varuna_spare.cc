@@ -15,7 +15,7 @@ extern "C" {
 #include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
-class test_varuna_spare : public ucs::test {
+class test_varuna_spare : public fake_host_test {
 protected:
     static constexpr unsigned NUM_LINKS = 2;
     static constexpr unsigned SPARES    = 3;
@@ -35,8 +35,7 @@ protected:
     {
         uct_varuna_spares_cleanup(&resp);
         kh_destroy_inplace(uct_varuna_rc_eps, &resp.targets.rc_eps);
-        host.reset();
-        ucs::test::cleanup();
+        fake_host_test::cleanup();
     }
 
     fake_lane &lane(unsigned link)
@@ -85,7 +84,6 @@ protected:
                                  lifetimes * host->iface()->config.packet_lifetime) + 1);
     }
 
-    std::unique_ptr<fake_host> host;
     uct_varuna_responder_t     resp;
 };
 

@@ -28,14 +28,6 @@ protected:
                                           (uct_rkey_t)&rkey, NULL));
     }
 
-    /* What was posted silently */
-    void acknowledge()
-    {
-        uct_varuna_ep_signal(ep);
-        step();
-        ASSERT_EQ(0u, ep->hot.num_reqs);
-    }
-
     /* The link of the lane fails, and the lane is drained */
     void fail(unsigned link = 0)
     {
@@ -53,22 +45,20 @@ protected:
     }
 
     /* Which operations were posted on a lane */
-    static std::vector<std::string> ops(const fake_lane &lane)
+    static names ops(const fake_lane &lane)
     {
-        std::vector<std::string> names;
+        names found;
 
         for (const fake_lane::post &post : lane.posted) {
-            names.push_back(post.op);
+            found.push_back(post.op);
         }
-        return names;
+        return found;
     }
 
     static void count(void *arg, const void*, size_t)
     {
         ++*(unsigned*)arg;
     }
-
-    typedef std::vector<std::string> names;
 };
 
 /* The peer is not asked, whatever has become of the old lane's packets */
@@ -212,9 +202,7 @@ UCS_TEST_F(test_varuna_unfenced, put_after_a_read_that_returned) {
 
 /* What was fenced is settled */
 UCS_TEST_F(test_varuna_unfenced, put_before_the_last_fence) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     execute(lane(0), 2);
     answer_fence(1);
     step();
@@ -227,9 +215,7 @@ UCS_TEST_F(test_varuna_unfenced, put_before_the_last_fence) {
 
 /* ... but a put that is repeated is a new write */
 UCS_TEST_F(test_varuna_unfenced, put_that_was_repeated) {
-    open();
-    ASSERT_UCS_OK(put(1));
-    fail_link();
+    put_and_fail();
     answer_fence(1);
     compare(lane(1), 0);
     ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
