@@ -12,21 +12,15 @@
  *
  * Exits with status 0 only if all processing elements found all results correct.
  */
+#include "check.h"
+
 #include <shmem.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 
 #define CHECK_BYTES 65536
 #define CHECK_MIXED 10  /* Atomics of each in one round */
 
-
-static int check_me, check_num;
-static long check_errors;
 
 /* Symmetric */
 static uint8_t check_window[CHECK_BYTES];
@@ -48,27 +42,16 @@ static int check_go;
 static long check_sync_bcast[SHMEM_BCAST_SYNC_SIZE];
 
 
-#define CHECK(_cond, _fmt, ...) \
-    do { \
-        if (!(_cond)) { \
-            if (check_errors++ < 10) { \
-                fprintf(stderr, "PE %d: " _fmt "\n", check_me, \
-                        ##__VA_ARGS__); \
-            } \
-        } \
-    } while (0)
-
-
 static void check_rma(long round)
 {
     static uint8_t local[CHECK_BYTES], back[CHECK_BYTES];
     size_t half = CHECK_BYTES / 2;
-    int peer    = (check_me + 1) % check_num;
-    int from    = (check_me + check_num - 1) % check_num;
+    int peer    = (check_rank + 1) % check_size;
+    int from    = (check_rank + check_size - 1) % check_size;
     size_t i;
 
     for (i = 0; i < half; ++i) {
-        local[i] = (uint8_t)(round + check_me + (i * 7));
+        local[i] = (uint8_t)(round + check_rank + (i * 7));
     }
 
     shmem_putmem(check_window, local, half, peer);
@@ -118,23 +101,23 @@ static void check_amo(long round)
     }
 
     /* The replaced value is one that an element has written */
-    got64 = shmem_long_atomic_swap(&check_swapped, (round << 8) | check_me, 0);
-    CHECK((got64 & 0xff) < check_num, "round %ld: swapped out 0x%lx", round,
+    got64 = shmem_long_atomic_swap(&check_swapped, (round << 8) | check_rank, 0);
+    CHECK((got64 & 0xff) < check_size, "round %ld: swapped out 0x%lx", round,
           got64);
 }
 
 static void check_amo_totals(long rounds)
 {
-    long expected = 2 * rounds * check_num;
+    long expected = 2 * rounds * check_size;
 
     shmem_barrier_all();
-    if (check_me == 0) {
+    if (check_rank == 0) {
         CHECK(check_counter64 == expected, "64-bit counter %ld, expected %ld",
               check_counter64, expected);
         CHECK(check_counter32 == expected, "32-bit counter %d, expected %ld",
               check_counter32, expected);
-        CHECK(check_word == rounds * check_num, "compare and swap made %ld, "
-              "expected %ld", check_word, rounds * check_num);
+        CHECK(check_word == rounds * check_size, "compare and swap made %ld, "
+              "expected %ld", check_word, rounds * check_size);
     }
 }
 
@@ -148,7 +131,7 @@ static void check_cpu(long round)
     int got32, i;
 
     for (i = 0; i < CHECK_MIXED; ++i) {
-        if (check_me == 0) {
+        if (check_rank == 0) {
             got64 = __atomic_fetch_add(&check_mixed64, 1, __ATOMIC_SEQ_CST);
             got32 = __atomic_fetch_add(&check_mixed32, 1, __ATOMIC_SEQ_CST);
         } else if (i % 2) {
@@ -172,23 +155,23 @@ static void check_cpu(long round)
     }
 
     /* All arrive at all; each waits for a word that only atomics change */
-    for (i = 0; i < check_num; ++i) {
+    for (i = 0; i < check_size; ++i) {
         shmem_long_atomic_inc(&check_arrived, i);
     }
 
     shmem_quiet();
-    shmem_long_wait_until(&check_arrived, SHMEM_CMP_GE, (round + 1) * check_num);
+    shmem_long_wait_until(&check_arrived, SHMEM_CMP_GE, (round + 1) * check_size);
     shmem_barrier_all();
 }
 
 static void check_cpu_totals(long rounds)
 {
-    long expected = rounds * check_num * CHECK_MIXED;
+    long expected = rounds * check_size * CHECK_MIXED;
 
     shmem_barrier_all();
-    CHECK(check_arrived == rounds * check_num, "%ld have arrived, expected %ld",
-          check_arrived, rounds * check_num);
-    if (check_me == 0) {
+    CHECK(check_arrived == rounds * check_size, "%ld have arrived, expected %ld",
+          check_arrived, rounds * check_size);
+    if (check_rank == 0) {
         CHECK(check_mixed64 == expected, "64-bit word of processor and atomics is "
               "%ld, expected %ld", check_mixed64, expected);
         CHECK(check_mixed32 == expected, "32-bit word of processor and atomics is "
@@ -199,13 +182,13 @@ static void check_cpu_totals(long rounds)
 /* Data, followed by a flag for which the target waits */
 static void check_wait(long round)
 {
-    int peer = (check_me + 1) % check_num;
-    int from = (check_me + check_num - 1) % check_num;
+    int peer = (check_rank + 1) % check_size;
+    int from = (check_rank + check_size - 1) % check_size;
     long value[64];
     int i;
 
     for (i = 0; i < 64; ++i) {
-        value[i] = (round * 1000) + check_me + i;
+        value[i] = (round * 1000) + check_rank + i;
     }
 
     shmem_long_put((long*)(check_window + (CHECK_BYTES / 2)), value, 64, peer);
@@ -237,14 +220,14 @@ static void check_collectives(long round)
     int i;
 
     for (i = 0; i < 4; ++i) {
-        check_in[i] = round + check_me + i;
+        check_in[i] = round + check_rank + i;
     }
 
-    shmem_long_sum_to_all(check_out, check_in, 4, 0, 0, check_num, check_work,
+    shmem_long_sum_to_all(check_out, check_in, 4, 0, 0, check_size, check_work,
                           check_sync);
     for (i = 0; i < 4; ++i) {
-        CHECK(check_out[i] == (check_num * (round + i)) +
-                              (check_num * (check_num - 1) / 2),
+        CHECK(check_out[i] == (check_size * (round + i)) +
+                              (check_size * (check_size - 1) / 2),
               "round %ld: the sum is %ld", round, check_out[i]);
     }
 
@@ -256,14 +239,6 @@ static int check_wants(const char *what, const char *name)
     return !strcmp(what, "all") || !strcmp(what, name);
 }
 
-/* Whether the script still waits for an event: it makes this file then */
-static int check_is_awaited(void)
-{
-    const char *path = getenv("CHECK_UNTIL");
-
-    return (path != NULL) && (access(path, F_OK) != 0);
-}
-
 int main(int argc, char **argv)
 {
     const char *what = (argc > 2) ? argv[2] : "all";
@@ -273,8 +248,8 @@ int main(int argc, char **argv)
     int i;
 
     shmem_init();
-    check_me  = shmem_my_pe();
-    check_num = shmem_n_pes();
+    check_rank  = shmem_my_pe();
+    check_size = shmem_n_pes();
     for (i = 0; i < SHMEM_REDUCE_SYNC_SIZE; ++i) {
         check_sync[i] = SHMEM_SYNC_VALUE;
     }
@@ -282,7 +257,7 @@ int main(int argc, char **argv)
         check_sync_bcast[i] = SHMEM_SYNC_VALUE;
     }
     shmem_barrier_all();
-    if (check_me == 0) {
+    if (check_rank == 0) {
         printf("shmem_check: started\n");
         fflush(stdout);
     }
@@ -311,11 +286,11 @@ int main(int argc, char **argv)
         ++round;
         shmem_barrier_all();
         clock_gettime(CLOCK_MONOTONIC, &now);
-        if (check_me == 0) {
+        if (check_rank == 0) {
             check_go = (now.tv_sec - start.tv_sec) +
                        ((now.tv_nsec - start.tv_nsec) * 1e-9) < seconds ||
                        check_is_awaited();
-            for (i = 1; i < check_num; ++i) {
+            for (i = 1; i < check_size; ++i) {
                 shmem_int_p(&check_go, check_go, i);
             }
         }
@@ -328,17 +303,17 @@ int main(int argc, char **argv)
     if (check_wants(what, "cpu")) {
         check_cpu_totals(round);
     }
-    if (check_wants(what, "lock") && (check_me == 0)) {
-        CHECK(check_guarded == round * check_num, "the value under the lock is "
-              "%ld, expected %ld", check_guarded, round * check_num);
+    if (check_wants(what, "lock") && (check_rank == 0)) {
+        CHECK(check_guarded == round * check_size, "the value under the lock is "
+              "%ld, expected %ld", check_guarded, round * check_size);
     }
 
     check_in[0] = check_errors;
     shmem_barrier_all();
-    shmem_long_sum_to_all(check_total, check_in, 1, 0, 0, check_num,
+    shmem_long_sum_to_all(check_total, check_in, 1, 0, 0, check_size,
                           check_work, check_sync);
-    if (check_me == 0) {
-        printf("shmem_check: %d PEs, %ld rounds, %ld errors\n", check_num,
+    if (check_rank == 0) {
+        printf("shmem_check: %d PEs, %ld rounds, %ld errors\n", check_size,
                round, check_total[0]);
         fflush(stdout);
     }
