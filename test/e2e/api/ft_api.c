@@ -105,10 +105,7 @@ static void ft_user_open(ft_user_t *user)
 
 static void ft_user_close(ft_user_t *user)
 {
-    uct_ep_destroy(user->ep);
-    uct_rkey_release(user->uct.component, &user->rkey);
-    uct_md_mem_dereg(user->uct.md, user->memh);
-    ft_uct_close(&user->uct);
+    ft_uct_leave(&user->uct, user->ep, &user->rkey, user->memh);
     free(user->words);
 }
 

@@ -27,7 +27,6 @@
 #include "ft_driver.h"
 #include "ft_trace.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -347,8 +346,7 @@ int main(int argc, char **argv)
     static ft_bench_t bench = {
         .driver = {.name = "atombench", .log_name = "ft_atom_bench.log",
                    .answer_time = FT_ANSWER_TIME},
-        .count  = 100,
-        .random = 1
+        .count  = 100
     };
     static const struct {
         const char *name;
@@ -356,38 +354,27 @@ int main(int argc, char **argv)
     } kinds[] = {{"cost", ft_cost}, {"cas", ft_cas}, {"until", ft_until},
                  {"many", ft_many}, {"fenced", ft_fenced}};
     const unsigned num_kinds = sizeof(kinds) / sizeof(kinds[0]);
+    const ft_option_t options[] = {
+        {'n', FT_OPTION_UNSIGNED, &bench.count},
+        {'s', FT_OPTION_U64, &bench.random},
+        {0}
+    };
     unsigned i;
-    int c;
 
-    while ((c = getopt(argc, argv, FT_DRIVER_OPTIONS "n:s:h")) != -1) {
-        switch (c) {
-        case 'n':
-            bench.count = atoi(optarg);
-            break;
-        case 's':
-            bench.random = (strtoull(optarg, NULL, 0) + 1) *
-                           0x9e3779b97f4a7c15ul;
-            break;
-        default:
-            if (!ft_driver_option(&bench.driver, c, optarg)) {
-                ft_usage();
-            }
-            break;
-        }
-    }
-
-    for (i = 0; (argc - optind == 4) && (i < num_kinds) &&
-                strcmp(argv[optind], kinds[i].name); ++i) {
-    }
-
-    if ((argc - optind != 4) || (i == num_kinds) || (bench.count == 0) ||
-        ft_driver_open(&bench.driver, argc, argv, optind + 2)) {
+    if (ft_driver_parse(&bench.driver, argc, argv, options, 2) != 0) {
         ft_usage();
     }
 
+    for (i = 0; (i < num_kinds) && strcmp(argv[optind], kinds[i].name); ++i) {
+    }
+
+    if ((i == num_kinds) || (bench.count == 0)) {
+        ft_usage();
+    }
+
+    bench.random = (bench.random + 1) * 0x9e3779b97f4a7c15ul;
     bench.mode = argv[optind + 1];
     setenv("UCX_RC_VARUNA_ATOMIC_MODE", bench.mode, 1);
-    setvbuf(stdout, NULL, _IOLBF, 0);
     ft_setup(&bench);
     kinds[i].run(&bench);
     ft_child_stop(&bench.client);

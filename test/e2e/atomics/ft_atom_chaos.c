@@ -373,25 +373,6 @@ static void ft_usage(void)
     exit(2);
 }
 
-static int ft_option(void *arg, int option, const char *value)
-{
-    ft_chaos_t *chaos = arg;
-
-    switch (option) {
-    case 'w':
-        chaos->width = atoi(value);
-        return 1;
-    case 'H':
-        chaos->home_fails = 1;
-        return 1;
-    case 'K':
-        chaos->home_fails = chaos->kills = 1;
-        return 1;
-    default:
-        return ft_seeds_option(&chaos->seeds, option, value);
-    }
-}
-
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
@@ -400,15 +381,22 @@ int main(int argc, char **argv)
         .seeds  = {.seed = 1, .num = 1, .seconds = 5, .clients = 3,
                    .links = 2}
     };
+    const ft_option_t options[] = {
+        FT_SEEDS_OPTIONS(&chaos.seeds),
+        {'w', FT_OPTION_UNSIGNED, &chaos.width},
+        {'H', FT_OPTION_FLAG, &chaos.home_fails},
+        {'K', FT_OPTION_FLAG, &chaos.kills},
+        {0}
+    };
     unsigned i;
 
-    if ((ft_driver_parse(&chaos.driver, argc, argv, FT_SEEDS_OPTIONS "w:HKh",
-                         ft_option, &chaos) != 0) ||
+    if ((ft_driver_parse(&chaos.driver, argc, argv, options, 0) != 0) ||
         (chaos.seeds.clients - 1 >= FT_ATOM_LOAD_CLIENTS) ||
         ((chaos.width != 0) && (chaos.width != 4) && (chaos.width != 8))) {
         ft_usage();
     }
 
+    chaos.home_fails |= chaos.kills;
     for (i = 0; i < chaos.seeds.num; ++i, ++chaos.seeds.seed) {
         ft_seed_tested(&chaos);
     }

@@ -331,8 +331,8 @@ static void ft_run_series(ft_sweep_t *sweep, ft_point_t *point)
     ft_sweep_point_t run = {sweep, point};
     const char *wrong;
 
-    point->n = sweep->series.first;
-    wrong    = ft_series_run(&sweep->series, &point->n, sweep->series.last,
+    point->n = sweep->series.events[0];
+    wrong    = ft_series_run(&sweep->series, &point->n, sweep->series.events[1],
                              FT_MAX_EVENTS, ft_run_point, &run);
     if (wrong != NULL) {
         ft_report(sweep, wrong);
@@ -417,44 +417,27 @@ static void ft_usage(void)
     exit(2);
 }
 
-static int ft_option(void *arg, int option, const char *value)
-{
-    ft_sweep_t *sweep = arg;
-
-    switch (option) {
-    case 'w':
-        sweep->widths[0] = atoi(value);
-        sweep->widths[1] = 0;
-        return 1;
-    case 'c':
-        sweep->clients[0] = atoi(value);
-        sweep->clients[1] = 0;
-        return 1;
-    case 'p':
-        sweep->phase = value;
-        return 1;
-    case 'd':
-        sweep->delay = atoi(value);
-        return 1;
-    default:
-        return ft_series_option(&sweep->series, option, value);
-    }
-}
-
 int main(int argc, char **argv)
 {
     static ft_sweep_t sweep = {
         .widths  = {4, 8},
         .clients = {1, FT_CLIENTS_MAX},
         .phase   = "lane",
-        .series  = {.first = 1, .last = UINT32_MAX / 2, .stride = 1},
+        .series  = {.events = {1, UINT32_MAX / 2}, .stride = 1},
         .delay   = 15,
         .driver  = {.name = "atoms", .log_name = "ft_atom_sweep.log",
                     .answer_time = FT_STEP_TIME}
     };
+    const ft_option_t options[] = {
+        FT_SERIES_OPTIONS(&sweep.series),
+        {'w', FT_OPTION_ONLY, sweep.widths},
+        {'c', FT_OPTION_ONLY, sweep.clients},
+        {'p', FT_OPTION_TEXT, &sweep.phase},
+        {'d', FT_OPTION_UNSIGNED, &sweep.delay},
+        {0}
+    };
 
-    if ((ft_driver_parse(&sweep.driver, argc, argv, FT_SERIES_OPTIONS "w:c:p:d:h",
-                         ft_option, &sweep) != 0) ||
+    if ((ft_driver_parse(&sweep.driver, argc, argv, options, 0) != 0) ||
         !ft_series_is_valid(&sweep.series) || (sweep.clients[0] > FT_CLIENTS_MAX)) {
         ft_usage();
     }

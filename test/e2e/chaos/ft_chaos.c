@@ -447,22 +447,6 @@ static void ft_usage(void)
     exit(2);
 }
 
-static int ft_option(void *arg, int option, const char *value)
-{
-    ft_chaos_t *chaos = arg;
-
-    switch (option) {
-    case 'S':
-        chaos->servers = atoi(value);
-        return 1;
-    case 'k':
-        chaos->kills = 1;
-        return 1;
-    default:
-        return ft_seeds_option(&chaos->seeds, option, value);
-    }
-}
-
 int main(int argc, char **argv)
 {
     static ft_chaos_t chaos = {
@@ -472,10 +456,15 @@ int main(int argc, char **argv)
                     .links = 3},
         .servers = 2
     };
+    const ft_option_t options[] = {
+        FT_SEEDS_OPTIONS(&chaos.seeds),
+        {'S', FT_OPTION_UNSIGNED, &chaos.servers},
+        {'k', FT_OPTION_FLAG, &chaos.kills},
+        {0}
+    };
     unsigned i;
 
-    if ((ft_driver_parse(&chaos.driver, argc, argv, FT_SEEDS_OPTIONS "S:kh",
-                         ft_option, &chaos) != 0) ||
+    if ((ft_driver_parse(&chaos.driver, argc, argv, options, 0) != 0) ||
         (chaos.seeds.clients - 1 >= FT_CHAOS_CLIENTS) ||
         (chaos.servers - 1 >= FT_CHAOS_SERVERS)) {
         ft_usage();

@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -130,54 +131,82 @@ void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
              (driver->label[0] != '\0') ? ": " : "", text);
 }
 
-int ft_driver_option(ft_driver_t *driver, int option, const char *arg)
+static void ft_option_set(const ft_option_t *option, const char *text)
 {
-    switch (option) {
-    case 'N':
-        driver->name = arg;
-        return 1;
-    case 'P':
-        driver->plugin = arg;
-        return 1;
-    case 'l':
-        driver->log_name = arg;
-        return 1;
-    default:
-        return 0;
+    unsigned *numbers = option->value;
+
+    switch (option->type) {
+    case FT_OPTION_TEXT:
+        *(const char**)option->value = text;
+        break;
+    case FT_OPTION_UNSIGNED:
+        numbers[0] = atoi(text);
+        break;
+    case FT_OPTION_U64:
+        *(uint64_t*)option->value = strtoull(text, NULL, 0);
+        break;
+    case FT_OPTION_DOUBLE:
+        *(double*)option->value = atof(text);
+        break;
+    case FT_OPTION_FLAG:
+        *(int*)option->value = 1;
+        break;
+    case FT_OPTION_RANGE:
+        if (sscanf(text, "%u-%u", &numbers[0], &numbers[1]) == 1) {
+            numbers[1] = numbers[0];
+        }
+        break;
+    case FT_OPTION_ONLY:
+        numbers[0] = atoi(text);
+        numbers[1] = 0;
+        break;
     }
 }
 
-int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind)
+int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const ft_option_t *options,
+                    int num_words)
 {
-    if (argc - optind != 2) {
+    const ft_option_t own[] = {
+        {'N', FT_OPTION_TEXT, &driver->name},
+        {'P', FT_OPTION_TEXT, &driver->plugin},
+        {'l', FT_OPTION_TEXT, &driver->log_name},
+        {0}
+    };
+    const ft_option_t *lists[] = {own, options};
+    const ft_option_t *known[UINT8_MAX] = {NULL};
+    char letters[64]           = "h"; /* Usage */
+    const ft_option_t *option;
+    unsigned list;
+    int c;
+
+    for (list = 0; list < 2; ++list) {
+        for (option = lists[list]; option->letter != 0; ++option) {
+            known[(uint8_t)option->letter] = option;
+            snprintf(letters + strlen(letters), sizeof(letters) - strlen(letters), "%c%s",
+                     option->letter, (option->type == FT_OPTION_FLAG) ? "" : ":");
+        }
+    }
+
+    while ((c = getopt(argc, argv, letters)) != -1) {
+        if (known[(uint8_t)c] == NULL) {
+            return -1;
+        }
+        ft_option_set(known[(uint8_t)c], optarg);
+    }
+
+    if (argc - optind != num_words + 2) {
         return -1;
     }
 
-    driver->prefix = argv[optind];
-    driver->job    = argv[optind + 1];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    driver->prefix = argv[optind + num_words];
+    driver->job    = argv[optind + num_words + 1];
     driver->log    = fopen(driver->log_name, "w");
     if (driver->log == NULL) {
         ft_fatal("cannot write %s", driver->log_name);
     }
 
     return 0;
-}
-
-int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const char *letters,
-                    ft_option_func_t func, void *arg)
-{
-    char all[64];
-    int c;
-
-    snprintf(all, sizeof(all), "%s%s", FT_DRIVER_OPTIONS, letters);
-    while ((c = getopt(argc, argv, all)) != -1) {
-        if (!ft_driver_option(driver, c, optarg) && !func(arg, c, optarg)) {
-            return -1;
-        }
-    }
-
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    return ft_driver_open(driver, argc, argv, optind);
 }
 
 int ft_driver_close(ft_driver_t *driver)
@@ -203,11 +232,4 @@ int ft_is_listed(const char *list, const char *name)
     }
 
     return 0;
-}
-
-void ft_parse_range(const char *text, unsigned *first_p, unsigned *last_p)
-{
-    if (sscanf(text, "%u-%u", first_p, last_p) == 1) {
-        *last_p = *first_p;
-    }
 }

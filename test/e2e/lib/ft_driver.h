@@ -63,9 +63,6 @@ void ft_driver_report(ft_driver_t *driver, const char *format, ...)
 void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
         __attribute__((format(printf, 2, 3), noreturn));
 
-/* Letters of ft_driver_option(), for getopt() */
-#define FT_DRIVER_OPTIONS "N:P:l:"
-
 /* Usage of the options of all drivers, with a driver's defaults */
 #define FT_DRIVER_USAGE(_job, _name, _log) \
     "  PREFIX       where mlx5emu and rc_varuna_run are installed\n" \
@@ -74,20 +71,28 @@ void ft_driver_fatal(ft_driver_t *driver, const char *format, ...)
     "  -P FILE      this plugin instead of the installed one\n" \
     "  -l FILE      log of all processes (" _log ")\n"
 
-/** Handle an option. @return Whether it is one of these. */
-int ft_driver_option(ft_driver_t *driver, int option, const char *arg);
+/* What the argument of an option is stored as */
+typedef enum {
+    FT_OPTION_TEXT,
+    FT_OPTION_UNSIGNED,
+    FT_OPTION_U64,
+    FT_OPTION_DOUBLE,
+    FT_OPTION_FLAG,      /* No argument: 1 */
+    FT_OPTION_RANGE,     /* Two numbers: "N" or "N-M" */
+    FT_OPTION_ONLY       /* A list that ends with 0 */
+} ft_option_type_t;
 
-/** Open the log, and store PREFIX and JOB. @return 0, or -1: wrong usage. */
-int ft_driver_open(ft_driver_t *driver, int argc, char **argv, int optind);
+typedef struct {
+    char             letter;
+    ft_option_type_t type;
+    void             *value;
+} ft_option_t;
 
-/** Handle an option of one driver. @return Whether it is one of these. */
-typedef int (*ft_option_func_t)(void *arg, int option, const char *value);
-
-/** Parse the arguments of a driver, and open it. @a func handles the options
- *  @a letters.
+/** Parse the arguments of a driver, and open its log. @a options are its own ones, and
+ *  end with a letter 0. @a num_words: in front of PREFIX and JOB, from argv[optind] on.
  *  @return 0, or -1: wrong usage. */
-int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const char *letters,
-                    ft_option_func_t func, void *arg);
+int ft_driver_parse(ft_driver_t *driver, int argc, char **argv, const ft_option_t *options,
+                    int num_words);
 
 /** Close the log. @return The exit status. */
 int ft_driver_close(ft_driver_t *driver);
@@ -95,8 +100,5 @@ int ft_driver_close(ft_driver_t *driver);
 /** @return Whether @a name is in the comma-separated @a list. "all" and NULL list
  *  everything. */
 int ft_is_listed(const char *list, const char *name);
-
-/** Read "N" or "N-M". */
-void ft_parse_range(const char *text, unsigned *first_p, unsigned *last_p);
 
 #endif

@@ -46,7 +46,6 @@
 
 #define FT_TL_NAME  "rc_varuna"
 #define FT_MAX_EPS  64
-#define FT_LINE     4096
 #define FT_ONE_SIZE 264     /* Only "one" has this size; fault rules select it */
 #define FT_OTHER    4096    /* Where "one" writes before that */
 #define FT_AM_ID    3
@@ -247,7 +246,6 @@ static void ft_wait(ft_load_t *load)
 
 static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
 {
-    static char line[FT_LINE];
     unsigned i;
 
     memset(load, 0, sizeof(*load));
@@ -257,11 +255,7 @@ static void ft_open(ft_load_t *load, unsigned num_eps, size_t length)
     ft_uct_open(&load->uct, FT_TL_NAME);
     load->memory = ft_alloc(length);
     load->memh   = ft_uct_reg(&load->uct, load->memory, length);
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("no address");
-    }
-
-    ft_uct_use_address(&load->uct, line, &load->server, &load->rkey);
+    ft_uct_read_address(&load->uct, &load->server, &load->rkey);
 
     for (i = 0; i < num_eps; ++i) {
         load->eps[i] = ft_uct_connect(&load->uct, &load->server);

@@ -14,8 +14,7 @@
 #define FT_SMALL_SIZE  64
 #define FT_NUM_MEDIUM  8            /* One packet */
 #define FT_MEDIUM_SIZE 1024
-#define FT_NUM_LARGE   4            /* Several packets */
-#define FT_LARGE_SIZE  (20 * 1024)
+#define FT_LARGE_SIZE  (20 * 1024)  /* Several packets */
 #define FT_BATCH       64
 
 const ft_kind_info_t ft_kinds[FT_KIND_LAST] = {
@@ -108,125 +107,50 @@ static void ft_add(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
 
 /* A, B, C into one slot, between others, so that a repeated A is visible. Kinds without
  * a completion end with the flush that the client adds to all plans. */
-static void ft_build_puts(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
-{
-    ft_add(plan, kind, slot);
-    ft_add(plan, kind, slot);
-    ft_add(plan, kind, slot + 1);
-    ft_add(plan, kind, slot);
-    ft_add(plan, kind, slot + 2);
-}
+#define FT_PUTS(_kind, _slot) \
+    {_kind, _slot}, {_kind, _slot}, {_kind, (_slot) + 1}, {_kind, _slot}, {_kind, (_slot) + 2}
+#define FT_GETS(_kind, _slot) \
+    {_kind, _slot}, {FT_PUT_BCOPY, (_slot) + 1}, {_kind, (_slot) + 1}, {FT_FENCE, _slot}, \
+    {FT_PUT_BCOPY, _slot}, {_kind, _slot}
+#define FT_AMS(_kind, _slot) \
+    {_kind, _slot}, {_kind, _slot}, {_kind, _slot}, {_kind, _slot}, {_kind, _slot}
 
-static void ft_build_put_short(ft_plan_t *plan)
-{
-    ft_build_puts(plan, FT_PUT_SHORT, FT_SMALL(0));
-}
+/* Plans of few operations */
+static const struct {
+    const char *name;
+    struct {
+        ft_kind_t kind;
+        unsigned  slot;
+    } steps[9]; /* Up to FT_KIND_LAST */
+} ft_short_plans[] = {
+    {"put_short", {FT_PUTS(FT_PUT_SHORT, FT_SMALL(0)), {FT_KIND_LAST}}},
+    {"put_bcopy", {FT_PUTS(FT_PUT_BCOPY, FT_MEDIUM(0)), {FT_KIND_LAST}}},
+    {"put_zcopy", {FT_PUTS(FT_PUT_ZCOPY, FT_MEDIUM(0)), {FT_KIND_LAST}}},
+    {"put_large", {{FT_PUT_ZCOPY, FT_LARGE(0)}, {FT_PUT_ZCOPY, FT_LARGE(0)},
+                   {FT_PUT_ZCOPY, FT_LARGE(1)}, {FT_KIND_LAST}}},
+    /* To different slots, so that the memory is the same in any order in which a network
+     * without order places them */
+    {"put_apart", {{FT_PUT_SHORT, FT_SMALL(0)}, {FT_PUT_ZCOPY, FT_MEDIUM(0)},
+                   {FT_PUT_BCOPY, FT_MEDIUM(1)}, {FT_PUT_ZCOPY, FT_LARGE(0)},
+                   {FT_PUT_BCOPY, FT_SMALL(1)}, {FT_AM_SHORT, FT_SMALL(2)},
+                   {FT_PUT_SHORT, FT_SMALL(3)}, {FT_PUT_ZCOPY, FT_MEDIUM(2)},
+                   {FT_KIND_LAST}}},
+    {"get_bcopy", {FT_GETS(FT_GET_BCOPY, FT_SMALL(1)), {FT_KIND_LAST}}},
+    {"get_zcopy", {FT_GETS(FT_GET_ZCOPY, FT_MEDIUM(1)), {FT_KIND_LAST}}},
+    {"get_large", {{FT_GET_ZCOPY, FT_LARGE(0)}, {FT_FENCE, 0}, {FT_PUT_ZCOPY, FT_LARGE(0)},
+                   {FT_GET_ZCOPY, FT_LARGE(0)}, {FT_KIND_LAST}}},
+    {"am_short",  {FT_AMS(FT_AM_SHORT, FT_SMALL(1)), {FT_KIND_LAST}}},
+    {"am_bcopy",  {FT_AMS(FT_AM_BCOPY, FT_MEDIUM(0)), {FT_KIND_LAST}}},
+    {"am_zcopy",  {FT_AMS(FT_AM_ZCOPY, FT_MEDIUM(0)), {FT_KIND_LAST}}},
+    {"flush",     {{FT_PUT_SHORT, FT_SMALL(0)}, {FT_PUT_BCOPY, FT_MEDIUM(0)}, {FT_FLUSH, 0},
+                   {FT_PUT_SHORT, FT_SMALL(0)}, {FT_AM_SHORT, FT_SMALL(1)}, {FT_FLUSH, 0},
+                   {FT_FLUSH, 0}, {FT_KIND_LAST}}},
+    {"fence",     {{FT_GET_BCOPY, FT_SMALL(1)}, {FT_FENCE, 0}, {FT_PUT_SHORT, FT_SMALL(1)},
+                   {FT_FENCE, 0}, {FT_PUT_SHORT, FT_SMALL(3)}, {FT_GET_BCOPY, FT_SMALL(3)},
+                   {FT_FENCE, 0}, {FT_PUT_BCOPY, FT_SMALL(3)}, {FT_KIND_LAST}}}
+};
 
-static void ft_build_put_bcopy(ft_plan_t *plan)
-{
-    ft_build_puts(plan, FT_PUT_BCOPY, FT_MEDIUM(0));
-}
-
-static void ft_build_put_zcopy(ft_plan_t *plan)
-{
-    ft_build_puts(plan, FT_PUT_ZCOPY, FT_MEDIUM(0));
-}
-
-static void ft_build_put_large(ft_plan_t *plan)
-{
-    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
-    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
-    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(1));
-}
-
-/* To different slots, so that the memory is the same in any order in which a network
- * without order places them */
-static void ft_build_put_apart(ft_plan_t *plan)
-{
-    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
-    ft_add(plan, FT_PUT_ZCOPY, FT_MEDIUM(0));
-    ft_add(plan, FT_PUT_BCOPY, FT_MEDIUM(1));
-    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
-    ft_add(plan, FT_PUT_BCOPY, FT_SMALL(1));
-    ft_add(plan, FT_AM_SHORT, FT_SMALL(2));
-    ft_add(plan, FT_PUT_SHORT, FT_SMALL(3));
-    ft_add(plan, FT_PUT_ZCOPY, FT_MEDIUM(2));
-}
-
-static void ft_build_gets(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
-{
-    ft_add(plan, kind, slot);
-    ft_add(plan, FT_PUT_BCOPY, slot + 1);
-    ft_add(plan, kind, slot + 1);
-    ft_add(plan, FT_FENCE, slot);
-    ft_add(plan, FT_PUT_BCOPY, slot);
-    ft_add(plan, kind, slot);
-}
-
-static void ft_build_get_bcopy(ft_plan_t *plan)
-{
-    ft_build_gets(plan, FT_GET_BCOPY, FT_SMALL(1));
-}
-
-static void ft_build_get_zcopy(ft_plan_t *plan)
-{
-    ft_build_gets(plan, FT_GET_ZCOPY, FT_MEDIUM(1));
-}
-
-static void ft_build_get_large(ft_plan_t *plan)
-{
-    ft_add(plan, FT_GET_ZCOPY, FT_LARGE(0));
-    ft_add(plan, FT_FENCE, 0);
-    ft_add(plan, FT_PUT_ZCOPY, FT_LARGE(0));
-    ft_add(plan, FT_GET_ZCOPY, FT_LARGE(0));
-}
-
-static void ft_build_ams(ft_plan_t *plan, ft_kind_t kind, unsigned slot)
-{
-    unsigned i;
-
-    for (i = 0; i < 5; ++i) {
-        ft_add(plan, kind, slot);
-    }
-}
-
-static void ft_build_am_short(ft_plan_t *plan)
-{
-    ft_build_ams(plan, FT_AM_SHORT, FT_SMALL(1));
-}
-
-static void ft_build_am_bcopy(ft_plan_t *plan)
-{
-    ft_build_ams(plan, FT_AM_BCOPY, FT_MEDIUM(0));
-}
-
-static void ft_build_am_zcopy(ft_plan_t *plan)
-{
-    ft_build_ams(plan, FT_AM_ZCOPY, FT_MEDIUM(0));
-}
-
-static void ft_build_flush(ft_plan_t *plan)
-{
-    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
-    ft_add(plan, FT_PUT_BCOPY, FT_MEDIUM(0));
-    ft_add(plan, FT_FLUSH, 0);
-    ft_add(plan, FT_PUT_SHORT, FT_SMALL(0));
-    ft_add(plan, FT_AM_SHORT, FT_SMALL(1));
-    ft_add(plan, FT_FLUSH, 0);
-    ft_add(plan, FT_FLUSH, 0);
-}
-
-static void ft_build_fence(ft_plan_t *plan)
-{
-    ft_add(plan, FT_GET_BCOPY, FT_SMALL(1));
-    ft_add(plan, FT_FENCE, 0);
-    ft_add(plan, FT_PUT_SHORT, FT_SMALL(1));
-    ft_add(plan, FT_FENCE, 0);
-    ft_add(plan, FT_PUT_SHORT, FT_SMALL(3));
-    ft_add(plan, FT_GET_BCOPY, FT_SMALL(3));
-    ft_add(plan, FT_FENCE, 0);
-    ft_add(plan, FT_PUT_BCOPY, FT_SMALL(3));
-}
+#define FT_NUM_SHORT_PLANS (sizeof(ft_short_plans) / sizeof(ft_short_plans[0]))
 
 static int ft_is_read_since_fence(const ft_plan_t *plan, unsigned slot)
 {
@@ -303,43 +227,24 @@ static void ft_build_am_flood(ft_plan_t *plan)
     ft_add(plan, FT_PUT_BCOPY, FT_MEDIUM(0));
 }
 
-static const struct {
-    const char *name;
-    void       (*build)(ft_plan_t *plan);
-} ft_builders[] = {
-    {"put_short", ft_build_put_short},
-    {"put_bcopy", ft_build_put_bcopy},
-    {"put_zcopy", ft_build_put_zcopy},
-    {"put_large", ft_build_put_large},
-    {"put_apart", ft_build_put_apart},
-    {"get_bcopy", ft_build_get_bcopy},
-    {"get_zcopy", ft_build_get_zcopy},
-    {"get_large", ft_build_get_large},
-    {"am_short",  ft_build_am_short},
-    {"am_bcopy",  ft_build_am_bcopy},
-    {"am_zcopy",  ft_build_am_zcopy},
-    {"flush",     ft_build_flush},
-    {"fence",     ft_build_fence},
-    {"am_flood",  ft_build_am_flood},
-    {"mixed",     NULL} /* mixedN: another one for each N */
-};
-
-#define FT_NUM_BUILDERS (sizeof(ft_builders) / sizeof(ft_builders[0]))
-
 int ft_plan_make(const char *name, ft_plan_t *plan)
 {
-    unsigned i;
+    unsigned i, k;
 
     plan->num = 0;
     if (!strncmp(name, "mixed", 5)) {
         ft_build_mixed(plan, strtoul(name + 5, NULL, 10));
         return 0;
+    } else if (!strcmp(name, "am_flood")) {
+        ft_build_am_flood(plan);
+        return 0;
     }
 
-    for (i = 0; i < FT_NUM_BUILDERS; ++i) {
-        if ((ft_builders[i].build != NULL) &&
-            !strcmp(ft_builders[i].name, name)) {
-            ft_builders[i].build(plan);
+    for (i = 0; i < FT_NUM_SHORT_PLANS; ++i) {
+        if (!strcmp(ft_short_plans[i].name, name)) {
+            for (k = 0; ft_short_plans[i].steps[k].kind != FT_KIND_LAST; ++k) {
+                ft_add(plan, ft_short_plans[i].steps[k].kind, ft_short_plans[i].steps[k].slot);
+            }
             return 0;
         }
     }
@@ -349,5 +254,12 @@ int ft_plan_make(const char *name, ft_plan_t *plan)
 
 const char *ft_plan_name(unsigned n)
 {
-    return (n < FT_NUM_BUILDERS) ? ft_builders[n].name : NULL;
+    static const char *const others[] = {"am_flood", "mixed"}; /* mixedN: one for each N */
+
+    if (n < FT_NUM_SHORT_PLANS) {
+        return ft_short_plans[n].name;
+    }
+
+    n -= FT_NUM_SHORT_PLANS;
+    return (n < sizeof(others) / sizeof(others[0])) ? others[n] : NULL;
 }

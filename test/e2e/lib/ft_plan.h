@@ -18,8 +18,8 @@
 #define FT_AM_LOG_SIZE 8192
 #define FT_AM_ID       3
 
-/* To add a kind: add it here, to ft_kinds (ft_plan.c), to ft_posts (ft_post.c), and to
- * a list of ft_builders. */
+/* To add a kind: add it here, to ft_kinds (ft_plan.c), to ft_op_post() (ft_post.c), and to
+ * a row of ft_short_plans. */
 typedef enum {
     FT_PUT_SHORT,
     FT_PUT_BCOPY,

@@ -7,24 +7,6 @@
 
 #include <string.h>
 
-static uint64_t ft_remote(const ft_client_t *client, const ft_op_t *op)
-{
-    return client->server.base + op->offset;
-}
-
-static uct_iov_t ft_iov(const ft_client_t *client, void *buffer, size_t length)
-{
-    uct_iov_t iov = {
-        .buffer = buffer,
-        .length = length,
-        .memh   = client->memh,
-        .stride = 0,
-        .count  = 1
-    };
-
-    return iov;
-}
-
 static size_t ft_pack(void *dest, void *arg)
 {
     ft_done_t *done = arg;
@@ -39,105 +21,52 @@ static void ft_unpack(void *arg, const void *data, size_t length)
     memcpy(((ft_done_t*)arg)->local, data, length);
 }
 
-static ucs_status_t ft_post_put_short(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
+/* Of functions that return a length */
+static ucs_status_t ft_status(ssize_t ret)
 {
-    return uct_ep_put_short(client->ep, done->local, op->length,
-                            ft_remote(client, op), client->rkey.rkey);
-}
-
-static ucs_status_t ft_post_put_bcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    ssize_t ret = uct_ep_put_bcopy(client->ep, ft_pack, done,
-                                   ft_remote(client, op), client->rkey.rkey);
-
     return (ret >= 0) ? UCS_OK : (ucs_status_t)ret;
 }
-
-static ucs_status_t ft_post_put_zcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    uct_iov_t iov = ft_iov(client, done->local, op->length);
-
-    return uct_ep_put_zcopy(client->ep, &iov, 1, ft_remote(client, op),
-                            client->rkey.rkey, &done->comp);
-}
-
-static ucs_status_t ft_post_get_bcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    return uct_ep_get_bcopy(client->ep, ft_unpack, done, op->length,
-                            ft_remote(client, op), client->rkey.rkey,
-                            &done->comp);
-}
-
-static ucs_status_t ft_post_get_zcopy(ft_client_t *client, const ft_op_t *op,
-                                      ft_done_t *done)
-{
-    uct_iov_t iov = ft_iov(client, done->local, op->length);
-
-    return uct_ep_get_zcopy(client->ep, &iov, 1, ft_remote(client, op),
-                            client->rkey.rkey, &done->comp);
-}
-
-/* The first word of a message's contents is UCT's header */
-static ucs_status_t ft_post_am_short(ft_client_t *client, const ft_op_t *op,
-                                     ft_done_t *done)
-{
-    return uct_ep_am_short(client->ep, FT_AM_ID, *(uint64_t*)done->local,
-                           done->local + sizeof(uint64_t),
-                           op->length - sizeof(uint64_t));
-}
-
-static ucs_status_t ft_post_am_bcopy(ft_client_t *client, const ft_op_t *op,
-                                     ft_done_t *done)
-{
-    ssize_t ret = uct_ep_am_bcopy(client->ep, FT_AM_ID, ft_pack, done, 0);
-
-    return (ret >= 0) ? UCS_OK : (ucs_status_t)ret;
-}
-
-static ucs_status_t ft_post_am_zcopy(ft_client_t *client, const ft_op_t *op,
-                                     ft_done_t *done)
-{
-    uct_iov_t iov = ft_iov(client, done->local + sizeof(uint64_t),
-                           op->length - sizeof(uint64_t));
-
-    return uct_ep_am_zcopy(client->ep, FT_AM_ID, done->local, sizeof(uint64_t),
-                           &iov, 1, 0, &done->comp);
-}
-
-static ucs_status_t ft_post_flush(ft_client_t *client, const ft_op_t *op,
-                                  ft_done_t *done)
-{
-    return uct_ep_flush(client->ep, 0, &done->comp);
-}
-
-static ucs_status_t ft_post_fence(ft_client_t *client, const ft_op_t *op,
-                                  ft_done_t *done)
-{
-    return uct_ep_fence(client->ep, 0);
-}
-
-typedef ucs_status_t (*ft_post_func_t)(ft_client_t *client, const ft_op_t *op,
-                                       ft_done_t *done);
-
-static const ft_post_func_t ft_posts[FT_KIND_LAST] = {
-    [FT_PUT_SHORT] = ft_post_put_short,
-    [FT_PUT_BCOPY] = ft_post_put_bcopy,
-    [FT_PUT_ZCOPY] = ft_post_put_zcopy,
-    [FT_GET_BCOPY] = ft_post_get_bcopy,
-    [FT_GET_ZCOPY] = ft_post_get_zcopy,
-    [FT_AM_SHORT]  = ft_post_am_short,
-    [FT_AM_BCOPY]  = ft_post_am_bcopy,
-    [FT_AM_ZCOPY]  = ft_post_am_zcopy,
-    [FT_FLUSH]     = ft_post_flush,
-    [FT_FENCE]     = ft_post_fence
-};
 
 ucs_status_t ft_op_post(ft_client_t *client, ft_kind_t kind, const ft_op_t *op,
                         ft_done_t *done)
 {
-    return ft_posts[kind](client, op, done);
+    /* The first word of a message's contents is UCT's header */
+    const size_t header_length = (ft_kinds[kind].flags & FT_KIND_MESSAGE) ?
+                                 sizeof(uint64_t) : 0;
+    const uint64_t remote      = client->server.base + op->offset;
+    const uct_rkey_t rkey      = client->rkey.rkey;
+    uct_iov_t iov              = {
+        .buffer = done->local + header_length,
+        .length = op->length - header_length,
+        .memh   = client->memh,
+        .count  = 1
+    };
+
+    switch (kind) {
+    case FT_PUT_SHORT:
+        return uct_ep_put_short(client->ep, done->local, op->length, remote, rkey);
+    case FT_PUT_BCOPY:
+        return ft_status(uct_ep_put_bcopy(client->ep, ft_pack, done, remote, rkey));
+    case FT_PUT_ZCOPY:
+        return uct_ep_put_zcopy(client->ep, &iov, 1, remote, rkey, &done->comp);
+    case FT_GET_BCOPY:
+        return uct_ep_get_bcopy(client->ep, ft_unpack, done, op->length, remote, rkey,
+                                &done->comp);
+    case FT_GET_ZCOPY:
+        return uct_ep_get_zcopy(client->ep, &iov, 1, remote, rkey, &done->comp);
+    case FT_AM_SHORT:
+        return uct_ep_am_short(client->ep, FT_AM_ID, *(uint64_t*)done->local, iov.buffer,
+                               iov.length);
+    case FT_AM_BCOPY:
+        return ft_status(uct_ep_am_bcopy(client->ep, FT_AM_ID, ft_pack, done, 0));
+    case FT_AM_ZCOPY:
+        return uct_ep_am_zcopy(client->ep, FT_AM_ID, done->local, header_length, &iov, 1, 0,
+                               &done->comp);
+    case FT_FLUSH:
+        return uct_ep_flush(client->ep, 0, &done->comp);
+    case FT_FENCE:
+        return uct_ep_fence(client->ep, 0);
+    default:
+        return UCS_ERR_INVALID_PARAM;
+    }
 }

@@ -1,35 +1,12 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * Options and records of chaos tests (ft_chaos.c, ft_atom_chaos.c).
+ * Records of chaos tests (ft_chaos.c, ft_atom_chaos.c).
  */
 #include "ft_seeds.h"
 
 #include <stdlib.h>
 #include <unistd.h>
-
-int ft_seeds_option(ft_seeds_t *seeds, int option, const char *arg)
-{
-    switch (option) {
-    case 's':
-        seeds->seed = strtoull(arg, NULL, 0);
-        return 1;
-    case 'n':
-        seeds->num = atoi(arg);
-        return 1;
-    case 'T':
-        seeds->seconds = atof(arg);
-        return 1;
-    case 'C':
-        seeds->clients = atoi(arg);
-        return 1;
-    case 'L':
-        seeds->links = atoi(arg);
-        return 1;
-    default:
-        return 0;
-    }
-}
 
 void *ft_seeds_records(const ft_seeds_t *seeds, ft_driver_t *driver,
                        const char *name, size_t size, size_t *num_p)

@@ -9,9 +9,6 @@
 
 #include "ft_driver.h"
 
-/* Letters of ft_seeds_option(), for getopt() */
-#define FT_SEEDS_OPTIONS "s:n:T:C:L:"
-
 /* @a _seconds, @a _clients and @a _links: the defaults */
 #define FT_SEEDS_USAGE(_seconds, _clients, _links) \
     "  -s SEED      first seed (1)\n" \
@@ -28,8 +25,13 @@ typedef struct {
     unsigned links;
 } ft_seeds_t;
 
-/** Handle an option. @return Whether it is one of these. */
-int ft_seeds_option(ft_seeds_t *seeds, int option, const char *arg);
+/* Rows of ft_option_t */
+#define FT_SEEDS_OPTIONS(_seeds) \
+    {'s', FT_OPTION_U64, &(_seeds)->seed}, \
+    {'n', FT_OPTION_UNSIGNED, &(_seeds)->num}, \
+    {'T', FT_OPTION_DOUBLE, &(_seeds)->seconds}, \
+    {'C', FT_OPTION_UNSIGNED, &(_seeds)->clients}, \
+    {'L', FT_OPTION_UNSIGNED, &(_seeds)->links}
 
 /** Read the clients' records from files NAME.0, NAME.1, ..., and remove the files.
  *  @param [in]  size   Of a record.

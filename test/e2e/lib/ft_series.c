@@ -12,35 +12,9 @@
 #define FT_MAX_REPEATS 10 /* Repetitions of one run */
 
 
-int ft_series_option(ft_series_t *series, int option, const char *arg)
-{
-    switch (option) {
-    case 's':
-        series->plans = arg;
-        return 1;
-    case 'f':
-        series->faults = arg;
-        return 1;
-    case 'n':
-        ft_parse_range(arg, &series->first, &series->last);
-        return 1;
-    case 't':
-        series->stride = atoi(arg);
-        return 1;
-    case 'T':
-        series->budget = atof(arg);
-        return 1;
-    case 'v':
-        series->verbose = 1;
-        return 1;
-    default:
-        return 0;
-    }
-}
-
 int ft_series_is_valid(const ft_series_t *series)
 {
-    return (series->stride > 0) && (series->first > 0);
+    return (series->stride > 0) && (series->events[0] > 0);
 }
 
 const char *ft_series_run(ft_series_t *series, unsigned *event_p, unsigned last,

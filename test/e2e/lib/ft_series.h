@@ -12,8 +12,7 @@ typedef struct {
     /* Options */
     const char *plans;   /* Comma-separated, or NULL: all */
     const char *faults;
-    unsigned   first;    /* Event */
-    unsigned   last;
+    unsigned   events[2]; /* From, to */
     unsigned   stride;
     double     budget;   /* Seconds; 0: no limit */
     int        verbose;
@@ -25,9 +24,6 @@ typedef struct {
     unsigned   cut;      /* Series which the time limit ended */
 } ft_series_t;
 
-/* Letters of ft_series_option(), for getopt() */
-#define FT_SERIES_OPTIONS "s:f:n:t:T:v"
-
 #define FT_SERIES_USAGE \
     "  -s PLAN,...  only these plans\n" \
     "  -f FAULT,... only these faults\n" \
@@ -36,8 +32,14 @@ typedef struct {
     "  -T SECONDS   time limit; the summary counts the series that it ended\n" \
     "  -v           a line for each run\n"
 
-/** Handle an option. @return Whether it is one of these. */
-int ft_series_option(ft_series_t *series, int option, const char *arg);
+/* Rows of ft_option_t */
+#define FT_SERIES_OPTIONS(_series) \
+    {'s', FT_OPTION_TEXT, &(_series)->plans}, \
+    {'f', FT_OPTION_TEXT, &(_series)->faults}, \
+    {'n', FT_OPTION_RANGE, (_series)->events}, \
+    {'t', FT_OPTION_UNSIGNED, &(_series)->stride}, \
+    {'T', FT_OPTION_DOUBLE, &(_series)->budget}, \
+    {'v', FT_OPTION_FLAG, &(_series)->verbose}
 
 /** @return Whether the options are valid. */
 int ft_series_is_valid(const ft_series_t *series);

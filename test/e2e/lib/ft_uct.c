@@ -288,6 +288,17 @@ void ft_uct_use_address(ft_uct_t *uct, const char *text, ft_address_t *address,
     }
 }
 
+void ft_uct_read_address(ft_uct_t *uct, ft_address_t *address, uct_rkey_bundle_t *rkey)
+{
+    char line[4096];
+
+    if (fgets(line, sizeof(line), stdin) == NULL) {
+        ft_die("no address");
+    }
+
+    ft_uct_use_address(uct, line, address, rkey);
+}
+
 uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address)
 {
     uct_ep_params_t params = {
@@ -301,4 +312,15 @@ uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address)
     params.iface_addr = (const uct_iface_addr_t*)address->iface;
     ft_check_status(uct_ep_create(&params, &ep), "ep_create");
     return ep;
+}
+
+void ft_uct_leave(ft_uct_t *uct, uct_ep_h ep, uct_rkey_bundle_t *rkey, uct_mem_h memh)
+{
+    uct_ep_destroy(ep);
+    uct_rkey_release(uct->component, rkey);
+    if (memh != NULL) {
+        uct_md_mem_dereg(uct->md, memh);
+    }
+
+    ft_uct_close(uct);
 }

@@ -92,7 +92,16 @@ int ft_uct_parse_address(const char *text, ft_address_t *address);
 void ft_uct_use_address(ft_uct_t *uct, const char *text, ft_address_t *address,
                         uct_rkey_bundle_t *rkey);
 
+/** The same with the next line of stdin. */
+void ft_uct_read_address(ft_uct_t *uct, ft_address_t *address, uct_rkey_bundle_t *rkey);
+
 /** Create an endpoint. */
 uct_ep_h ft_uct_connect(ft_uct_t *uct, const ft_address_t *address);
+
+/** Destroy an endpoint, release the key of its peer's memory, and close all.
+ *
+ * @param [in] memh  Memory to deregister, NULL for none.
+ */
+void ft_uct_leave(ft_uct_t *uct, uct_ep_h ep, uct_rkey_bundle_t *rkey, uct_mem_h memh);
 
 #endif

@@ -50,7 +50,6 @@ static void ft_await_line(void)
 
 int main(int argc, char **argv)
 {
-    static char line[4096];
     uct_rkey_bundle_t rkey;
     ft_address_t server;
     ft_uct_t uct;
@@ -63,11 +62,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     setvbuf(stdin, NULL, _IONBF, 0);
     ft_uct_open(&uct, "rc_varuna");
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("no address");
-    }
-
-    ft_uct_use_address(&uct, line, &server, &rkey);
+    ft_uct_read_address(&uct, &server, &rkey);
 
     ep = ft_uct_connect(&uct, &server);
     if (!strcmp(argv[1], "used")) {

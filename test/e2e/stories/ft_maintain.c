@@ -337,7 +337,6 @@ static void ft_finish(void)
 
 static void ft_open(void)
 {
-    char line[4096];
     unsigned i;
 
     ft_uct_open(&ft.uct, FT_TL_NAME);
@@ -348,11 +347,7 @@ static void ft_open(void)
     ft.memh     = ft_uct_reg(&ft.uct, ft.slots, sizeof(ft.slots));
     ft.eps_memh = ft_uct_reg(&ft.uct, ft.eps, sizeof(ft.eps));
     ft_uct_print_address(&ft.uct, "ft: address", ft.memh, ft.slots);
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("no address");
-    }
-
-    ft_uct_use_address(&ft.uct, line, &ft.peer, &ft.rkey);
+    ft_uct_read_address(&ft.uct, &ft.peer, &ft.rkey);
     for (i = 0; i < ft.num_eps; ++i) {
         ft.eps[i].ep = ft_uct_connect(&ft.uct, &ft.peer);
     }

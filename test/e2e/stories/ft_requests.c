@@ -86,17 +86,12 @@ static void ft_count_done(uct_completion_t *comp)
 static void ft_open(void)
 {
     uct_completion_t comp = {ft_count_done, 1, UCS_OK};
-    char line[4096];
     ucs_status_t status;
 
     ft.end = time(NULL) + FT_TIMEOUT;
     ft_uct_open(&ft.uct, "rc_varuna");
     ft.memh = ft_uct_reg(&ft.uct, ft.memory, sizeof(ft.memory));
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("no address");
-    }
-
-    ft_uct_use_address(&ft.uct, line, &ft.server, &ft.rkey);
+    ft_uct_read_address(&ft.uct, &ft.server, &ft.rkey);
 
     ft.ep = ft_uct_connect(&ft.uct, &ft.server);
     while ((status = ft_put_zcopy(&comp)) == UCS_ERR_NO_RESOURCE) {
@@ -110,10 +105,7 @@ static void ft_open(void)
 
 static void ft_close(void)
 {
-    uct_ep_destroy(ft.ep);
-    uct_rkey_release(ft.uct.component, &ft.rkey);
-    uct_md_mem_dereg(ft.uct.md, ft.memh);
-    ft_uct_close(&ft.uct);
+    ft_uct_leave(&ft.uct, ft.ep, &ft.rkey, ft.memh);
 }
 
 static void ft_wait(ucs_status_t status, uct_completion_t *comp, const char *what)

@@ -22,7 +22,6 @@
 #define FT_TL_NAME   "rc_varuna"
 #define FT_AM_ID     3
 #define FT_MAX_POLLS 1024
-#define FT_LINE      4096
 #define FT_STARTED   10000  /* Messages: more than wait for an endpoint to be opened */
 
 typedef struct {
@@ -86,7 +85,6 @@ static int ft_client(void)
 {
     struct pollfd pfd    = {.fd = STDIN_FILENO, .events = POLLIN};
     ft_message_t message = {0};
-    static char line[FT_LINE];
     ft_address_t server;
     uct_rkey_bundle_t rkey;
     ucs_status_t status;
@@ -94,11 +92,7 @@ static int ft_client(void)
     uct_ep_h ep;
 
     ft_uct_open(&uct, FT_TL_NAME);
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("no address");
-    }
-
-    ft_uct_use_address(&uct, line, &server, &rkey);
+    ft_uct_read_address(&uct, &server, &rkey);
     ep = ft_uct_connect(&uct, &server);
     while (!message.is_last) {
         message.is_last = (poll(&pfd, 1, 0) > 0);
@@ -124,9 +118,7 @@ static int ft_client(void)
              (uct.ep_errors == 0));
 
     printf("ft: sent %lu\n", (unsigned long)message.number);
-    uct_ep_destroy(ep);
-    uct_rkey_release(uct.component, &rkey);
-    ft_uct_close(&uct);
+    ft_uct_leave(&uct, ep, &rkey, NULL);
     return uct.ep_errors != 0;
 }
 

@@ -180,7 +180,6 @@ static int ft_client(void)
     uct_completion_t comp = {.func = ft_put_done, .count = 1};
     char *memory          = ft_alloc();
     uct_iov_t iov         = {.buffer = memory + FT_AREA, .length = 8, .count = 1};
-    static char line[4096];
     ucs_status_t status = UCS_OK;
     ft_address_t server;
     uct_rkey_bundle_t rkey;
@@ -191,11 +190,7 @@ static int ft_client(void)
 
     ft_uct_open(&uct, "rc_varuna");
     iov.memh = ft_uct_reg(&uct, memory, FT_AREA * (FT_MAX_PUTS + 1));
-    if (fgets(line, sizeof(line), stdin) == NULL) {
-        ft_die("no address");
-    }
-
-    ft_uct_use_address(&uct, line, &server, &rkey);
+    ft_uct_read_address(&uct, &server, &rkey);
     ep  = ft_uct_connect(&uct, &server);
     end = ft_now() + FT_WARM_UP;
     do {
@@ -222,10 +217,7 @@ static int ft_client(void)
     }
 
     printf("ft: puts %s\n", ucs_status_string((status == UCS_OK) ? comp.status : status));
-    uct_ep_destroy(ep);
-    uct_rkey_release(uct.component, &rkey);
-    uct_md_mem_dereg(uct.md, iov.memh);
-    ft_uct_close(&uct);
+    ft_uct_leave(&uct, ep, &rkey, iov.memh);
     return (status != UCS_OK) || (comp.status != UCS_OK);
 }
 

@@ -63,7 +63,7 @@ static void ft_sweep_steps(ft_sweep_t *sweep, const char *plan,
             continue;
         }
 
-        point->n = sweep->series.first;
+        point->n = sweep->series.events[0];
         point->m = 1;
         for (again = 0; ft_sweep_run(sweep, plan, point) < 0; ++again) {
             if (again == FT_STEP_TRIES) {
@@ -83,8 +83,8 @@ static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
     unsigned i;
 
     if (sweep->seconds == NULL) {
-        point.n = sweep->series.first;
-        ft_sweep_events(sweep, plan, &point, &point.n, sweep->series.last);
+        point.n = sweep->series.events[0];
+        ft_sweep_events(sweep, plan, &point, &point.n, sweep->series.events[1]);
         return;
     }
 
@@ -101,10 +101,10 @@ static void ft_sweep_series(ft_sweep_t *sweep, const char *plan,
             continue;
         }
 
-        for (point.n = sweep->series.first; point.n <= sweep->series.last; ++point.n) {
-            point.m = sweep->second_first;
+        for (point.n = sweep->series.events[0]; point.n <= sweep->series.events[1]; ++point.n) {
+            point.m = sweep->second_events[0];
             ft_sweep_events(sweep, plan, &point, &point.m,
-                            sweep->second_last);
+                            sweep->second_events[1]);
         }
     }
 }
@@ -177,60 +177,37 @@ static void ft_usage(void)
     exit(2);
 }
 
-static int ft_option(void *arg, int option, const char *value)
-{
-    ft_sweep_t *sweep = arg;
-
-    switch (option) {
-    case 'p':
-        sweep->phases = strcmp(value, "rc") ? FT_PHASE_DC : FT_PHASE_RC;
-        return 1;
-    case 'd':
-        sweep->seconds = value;
-        return 1;
-    case 'm':
-        ft_parse_range(value, &sweep->second_first, &sweep->second_last);
-        return 1;
-    case 'S':
-        sweep->steps = value;
-        return 1;
-    case 'w':
-        sweep->run_time = atof(value);
-        return 1;
-    case 'z':
-        sweep->sleep = atof(value);
-        return 1;
-    case 'L':
-        sweep->links = atoi(value);
-        return 1;
-    case 'q':
-        sweep->quiet = 1;
-        return 1;
-    default:
-        return ft_series_option(&sweep->series, option, value);
-    }
-}
-
 int main(int argc, char **argv)
 {
     static ft_sweep_t sweep = {
-        .phases       = FT_PHASE_RC | FT_PHASE_DC,
-        .series       = {.first = 1, .last = FT_MAX_EVENTS, .stride = 1},
-        .second_first = 1,
-        .second_last  = FT_MAX_EVENTS,
-        .links        = 2,
-        .run_time     = 60,
-        .driver       = {.name = "sweep", .log_name = "ft_sweep.log",
-                         .answer_time = FT_ANSWER_TIME}
+        .series        = {.events = {1, FT_MAX_EVENTS}, .stride = 1},
+        .second_events = {1, FT_MAX_EVENTS},
+        .links         = 2,
+        .run_time      = 60,
+        .driver        = {.name = "sweep", .log_name = "ft_sweep.log",
+                          .answer_time = FT_ANSWER_TIME}
+    };
+    const char *phase = NULL;
+    const ft_option_t options[] = {
+        FT_SERIES_OPTIONS(&sweep.series),
+        {'p', FT_OPTION_TEXT, &phase},
+        {'d', FT_OPTION_TEXT, &sweep.seconds},
+        {'m', FT_OPTION_RANGE, sweep.second_events},
+        {'S', FT_OPTION_TEXT, &sweep.steps},
+        {'w', FT_OPTION_DOUBLE, &sweep.run_time},
+        {'z', FT_OPTION_DOUBLE, &sweep.sleep},
+        {'L', FT_OPTION_UNSIGNED, &sweep.links},
+        {'q', FT_OPTION_FLAG, &sweep.quiet},
+        {0}
     };
 
-    if ((ft_driver_parse(&sweep.driver, argc, argv,
-                         FT_SERIES_OPTIONS "p:d:m:S:w:z:L:qh", ft_option,
-                         &sweep) != 0) ||
+    if ((ft_driver_parse(&sweep.driver, argc, argv, options, 0) != 0) ||
         !ft_series_is_valid(&sweep.series)) {
         ft_usage();
     }
 
+    sweep.phases = (phase == NULL) ? (FT_PHASE_RC | FT_PHASE_DC) :
+                   strcmp(phase, "rc") ? FT_PHASE_DC : FT_PHASE_RC;
     if (ft_quirk_is_on("no-mlx5dv")) {
         sweep.phases &= ~FT_PHASE_DC;
     }

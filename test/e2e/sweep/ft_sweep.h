@@ -17,8 +17,7 @@ typedef struct {
     ft_series_t series;
     unsigned    phases;
     const char  *seconds;    /* Second faults, or NULL: none */
-    unsigned    second_first;
-    unsigned    second_last;
+    unsigned    second_events[2]; /* From, to */
     const char  *steps;      /* ... at these steps, or NULL: any event */
     unsigned    links;
     double      run_time;    /* Seconds for a run */
