@@ -159,9 +159,11 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
         return status;
     }
 
-    uct_varuna_tl_guard(link->inner, nic->set->bus);
-    /* The first message on a link may be one of a recovery */
-    status = uct_varuna_tl_allocate_tx(link->inner, nic->set->bus);
+    status = uct_varuna_tl_guard(link->inner, nic->set->bus);
+    if (status == UCS_OK) {
+        /* The first message on a link may be one of a recovery */
+        status = uct_varuna_tl_allocate_tx(link->inner, nic->set->bus);
+    }
     if (status != UCS_OK) {
         uct_iface_close(link->inner);
     }

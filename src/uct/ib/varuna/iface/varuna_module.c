@@ -16,7 +16,6 @@
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 #include <uct/ib/varuna/ucx/varuna_fork.h>
-#include <uct/ib/varuna/ucx/varuna_mlx5.h>
 #include <uct/ib/varuna/ucx/varuna_verbs.h>
 
 #include <ucs/debug/log.h>
@@ -40,7 +39,6 @@ static void uct_varuna_fork_child(void)
     uct_varuna_admin_sock_forked();
     uct_varuna_modes_forked();
     uct_varuna_verbs_fence_forked();
-    uct_varuna_mlx5_grants_forked();
 }
 
 /* The library was loaded: handle each fork() from now on */

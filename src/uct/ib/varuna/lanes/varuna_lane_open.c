@@ -345,7 +345,11 @@ uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
         return status;
     }
 
-    uct_varuna_tl_guard(lane->inner, kind);
+    status = uct_varuna_tl_guard(lane->inner, kind);
+    if (status != UCS_OK) {
+        goto err_close;
+    }
+
     if (uct_varuna_lane_is_standby(link, kind)) {
         status = uct_varuna_tl_allocate_tx(lane->inner, kind);
         if (status != UCS_OK) {

@@ -203,7 +203,7 @@ static void uct_varuna_mlx5_dc_failure(uct_ib_iface_t *iface, void *arg,
     uct_varuna_mlx5_dc_handle_failure(iface, arg, status);
 }
 
-void uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
+ucs_status_t uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
 {
     static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
     uct_ib_iface_t *iface       = ucs_derived_of(tl_iface, uct_ib_iface_t);
@@ -219,6 +219,7 @@ void uct_varuna_mlx5_guard_dc(uct_iface_h tl_iface)
 
     ucs_assert(iface->ops->handle_failure == uct_varuna_mlx5_dc_handle_failure);
     iface->ops = &uct_varuna_mlx5_dc_ops.super;
+    return UCS_OK;
 }
 
 ucs_status_t uct_varuna_mlx5_allocate_tx(uct_iface_h iface)

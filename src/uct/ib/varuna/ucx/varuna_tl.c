@@ -37,7 +37,7 @@ typedef struct uct_varuna_tl {
                                            uint32_t *mtu_p);
     ucs_status_t               (*reset)(uct_ep_h ep);
     void                       (*end_reset)(uct_ep_h ep);
-    void                       (*guard)(uct_iface_h iface);
+    ucs_status_t               (*guard)(uct_iface_h iface);
     ucs_status_t               (*allocate_tx)(uct_iface_h iface);
     int                        (*has_rx)(uct_iface_h iface);
     ucs_status_t               (*event_arm)(uct_iface_h iface, unsigned events);
@@ -202,11 +202,10 @@ unsigned uct_varuna_tl_am_overhead(unsigned kind)
     return uct_varuna_tls[kind].am_overhead();
 }
 
-void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
+ucs_status_t uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 {
-    if (uct_varuna_tls[kind].guard != NULL) {
-        uct_varuna_tls[kind].guard(iface);
-    }
+    return (uct_varuna_tls[kind].guard == NULL) ? UCS_OK :
+           uct_varuna_tls[kind].guard(iface);
 }
 
 ucs_status_t uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)

@@ -124,7 +124,7 @@ unsigned uct_varuna_tl_am_overhead(unsigned kind);
 
 /** Let an inner interface survive what UCX would end the process for. To be called before
  *  anything is posted. */
-void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind);
+ucs_status_t uct_varuna_tl_guard(uct_iface_h iface, unsigned kind);
 
 /** Allocate the first buffers for reads and buffered messages of an inner interface, which
  *  UCX does when the first one is posted. @return UCS_ERR_NO_MEMORY if there are none. */

@@ -419,7 +419,7 @@ static void uct_varuna_verbs_cleanup_rx(uct_rc_iface_t *iface)
     uct_varuna_verbs_fences.inner.cleanup_rx(iface);
 }
 
-void uct_varuna_verbs_guard(uct_iface_h tl_iface)
+ucs_status_t uct_varuna_verbs_guard(uct_iface_h tl_iface)
 {
     static ucs_init_once_t once = UCS_INIT_ONCE_INITIALIZER;
     uct_ib_iface_t *iface       = ucs_derived_of(tl_iface, uct_ib_iface_t);
@@ -435,6 +435,7 @@ void uct_varuna_verbs_guard(uct_iface_h tl_iface)
     ucs_assert(iface->ops->handle_failure ==
                uct_varuna_verbs_fences.inner.super.handle_failure);
     iface->ops = &ops->super;
+    return UCS_OK;
 }
 
 void uct_varuna_verbs_fence_forked(void)

@@ -52,7 +52,7 @@ ucs_status_t uct_varuna_verbs_event_arm(uct_iface_h iface, unsigned events);
  * UCX reports as it does wrong memory keys. The kernel's soft-RoCE says so while its
  * interface is down, some time before the event of its port.
  */
-void uct_varuna_verbs_guard(uct_iface_h iface);
+ucs_status_t uct_varuna_verbs_guard(uct_iface_h iface);
 
 ucs_status_t uct_varuna_verbs_flush(uct_ep_h ep, uct_completion_t *comp,
                                     unsigned *num_psns_p);

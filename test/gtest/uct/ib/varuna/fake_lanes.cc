@@ -448,8 +448,9 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md)
     return 0;
 }
 
-void uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
+ucs_status_t uct_varuna_tl_guard(uct_iface_h iface, unsigned kind)
 {
+    return UCS_OK;
 }
 
 ucs_status_t uct_varuna_tl_allocate_tx(uct_iface_h iface, unsigned kind)
