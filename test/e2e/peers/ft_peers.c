@@ -10,7 +10,8 @@
  *     ft_peers client EPS FILE...  EPS endpoints to the server whose address is in
  *                                  each file, or to the client itself if that is
  *                                  called "self"; "open FILE" on stdin adds a server,
- *                                  the end of stdin ends the load
+ *                                  "counters" prints some of rc_varuna's, the end of
+ *                                  stdin ends the load
  *
  *     ft_peers writer EPS FILE...  the same, with puts only
  *
@@ -21,6 +22,7 @@
  */
 #include "ft_uct.h"
 #include "ft_clock.h"
+#include "ft_vfs.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -436,6 +438,12 @@ static int ft_client_command(ft_peer_t *peers, unsigned *num_peers,
     ret = ft_input(line, 0);
     if (ret <= 0) {
         return ret < 0;
+    }
+
+    if (!strcmp(line, "counters\n")) {
+        printf("ft: counters posted %lu slow %lu\n", ft_vfs_sum("posted"),
+               ft_vfs_sum("slow"));
+        return 1;
     }
 
     if ((sscanf(line, "open %s", path) != 1) || (*num_peers == FT_MAX_PEERS)) {

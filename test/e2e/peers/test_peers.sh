@@ -367,19 +367,33 @@ swapped() {
     has_lines client.log "planned swap from rc on ${nics}_$((1 - $1)):1 to rc on ${nics}_$1:1" $((2 * $2))
 }
 
+# posts_fast: since it was asked last, the client has posted, and nothing by the slow path
+posts_fast() {
+    local seen old=("${counted[@]}")
+    seen=$(grep -c '^ft: counters' client.log) || true
+    echo counters >&"${fd_of[client]}"
+    await 60 client.log '^ft: counters' $((seen + 1))
+    counted=("$(field client.log counters posted)" "$(field client.log counters slow)")
+    [ "${counted[0]}" -gt "${old[0]}" ] && [ "${counted[1]}" = "${old[1]}" ]
+}
+
 # A NIC of the server is reset. The client's keys are from before, for its memory as for its
-# logs. It asks for what they lack, and uses the NIC again, also if the other one dies
+# logs. It asks for what they lack, and uses the NIC again, also if the other one dies. With
+# complete keys it posts as before the reset
 test_remote_nics_return() {
     fabric_up
     servers 0 one
     export UCX_LOG_LEVEL=debug UCX_LOG_FILE=stderr UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms
     client 1 2 one
+    counted=(0 0)
+    comes posts_fast || fail "${counted[*]}"
     check "$emu" nic -n "$fabric" 0:0 kill
     await 60 client.log "rc_varuna: switched .*from=${nics}_0:1 .*to=${nics}_1:1" 2
     check "$emu" nic -n "$fabric" 0:0 revive
     await 60 one.log "WARN .*${nics}_0:1 works again"
     comes swapped 0 1 || fail "$(grep -a rc_varuna client.log | tail -n 5)"
     await_more
+    comes posts_fast || fail "slow posts since the reset: ${counted[*]}"
     check "$emu" nic -n "$fabric" 0:1 kill
     await 60 one.log "WARN .*${nics}_1:1 is dead"
     await_more

@@ -357,12 +357,19 @@ int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
 /* Packed and unpacked: a set of inner keys by NIC index. Used by varuna_mem.c (pack),
  * varuna_md_open.c (unpack) and the data path (look-up). */
 
+/* No NIC that was reset has number 0. This bit is set in each key, so that one test tells
+ * whether a request may be posted that uses any key (the gate, varuna_pending.h). */
+#define UCT_VARUNA_RKEY_LACKS_ANY    UCS_BIT(0)
+
 /* Unpacked remote key: inner keys by NIC index of the *remote* host. */
 struct uct_varuna_rkey {
     unsigned                   num_keys;   /* Highest NIC index + 1 */
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
     uint8_t                    device;    /* Whose memory it is, UCT_VARUNA_DEVICE_HOST or a
                                              number */
+    uint8_t                    lacks;     /* NICs for which there is no key, and
+                                             UCT_VARUNA_RKEY_LACKS_ANY. Looked at before
+                                             'keys': another thread may complete it */
     uint64_t                   token;     /* Of the region; 0: rc_varuna's own */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner';
@@ -406,6 +413,20 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
 
 /** Add an inner key, which is released with the others, to one that lacks it. */
 void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, const uct_rkey_bundle_t *bundle);
+
+/**
+ * Add a number that ib understands as an inner key, for a NIC of the peer that was reset.
+ * Others may use the key in other threads meanwhile, or add the same: they see it with this
+ * number or without it.
+ */
+void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, unsigned nic, uct_rkey_t inner);
+
+/** @return NICs for which a key has nothing, and UCT_VARUNA_RKEY_LACKS_ANY: before the keys
+ *  in it are read. */
+static UCS_F_ALWAYS_INLINE uint8_t uct_varuna_rkey_lacks(uct_rkey_t rkey)
+{
+    return __atomic_load_n(&((const uct_varuna_rkey_t*)rkey)->lacks, __ATOMIC_ACQUIRE);
+}
 
 /** Release an unpacked key and the inner keys in it. */
 void uct_varuna_rkey_release(uct_component_h ib, uct_varuna_rkey_t *rkey);

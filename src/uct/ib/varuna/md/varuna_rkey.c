@@ -117,6 +117,7 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
     rkey->atomic_mode = (uct_varuna_atomic_mode_t)packed->atomic_mode;
     rkey->device      = packed->device;
     rkey->token       = packed->token;
+    rkey->lacks       = ~packed->nic_map | UCT_VARUNA_RKEY_LACKS_ANY;
     for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
         rkey->keys[nic]         = UCT_INVALID_RKEY;
         rkey->inner[nic].rkey   = UCT_INVALID_RKEY;
@@ -149,6 +150,14 @@ void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, const uct_rkey_b
     rkey->inner[nic] = *bundle;
     rkey->keys[nic]  = bundle->rkey;
     rkey->num_keys   = ucs_max(rkey->num_keys, nic + 1);
+    rkey->lacks      = (rkey->lacks & ~UCS_BIT(nic)) | UCT_VARUNA_RKEY_LACKS_ANY;
+}
+
+void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, unsigned nic, uct_rkey_t inner)
+{
+    __atomic_store_n(&rkey->keys[nic], inner, __ATOMIC_RELAXED);
+    __atomic_and_fetch(&rkey->lacks, ~UCS_BIT(nic) | UCT_VARUNA_RKEY_LACKS_ANY,
+                       __ATOMIC_RELEASE);
 }
 
 void uct_varuna_rkey_release(uct_component_h ib, uct_varuna_rkey_t *rkey)

@@ -33,26 +33,45 @@ uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 /** As uct_varuna_req_get(), after a look at all that may be in the way. */
 uct_varuna_req_t *
 uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                        uct_varuna_req_type_t type, uct_completion_t *comp);
+                        uct_varuna_req_type_t type, uct_completion_t *comp,
+                        uct_rkey_t rkey);
 
 /** As uct_varuna_req_start(), for a request that may have to wait, or that UCX posts. */
 ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                                        uct_varuna_req_t *req);
 
-/* A new request at the head of the ring, NULL if it is not taken now. */
+/* What the gate may be closed for. A message has no key. */
+static UCS_F_ALWAYS_INLINE uint8_t
+uct_varuna_req_lacks(uct_varuna_req_type_t type, uct_rkey_t rkey)
+{
+    return uct_varuna_req_infos[type].user_key ? uct_varuna_rkey_lacks(rkey) :
+           UCT_VARUNA_GATE_CLOSED;
+}
+
+/* A new request at the head of the ring, NULL if it is not taken now. @a rkey: the user's,
+ * UCT_INVALID_RKEY of a message; @a lacks: uct_varuna_req_lacks() */
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
-uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                   uct_varuna_req_type_t type, uct_completion_t *comp)
+uct_varuna_req_get_lacking(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                           uct_varuna_req_type_t type, uct_completion_t *comp,
+                           uct_rkey_t rkey, uint8_t lacks)
 {
     uct_varuna_req_t *req;
 
-    if (ucs_unlikely(!uct_varuna_gate_is_open(iface, ep))) {
-        return uct_varuna_req_get_slow(iface, ep, type, comp);
+    if (ucs_unlikely(!uct_varuna_gate_is_open(iface, ep, lacks))) {
+        return uct_varuna_req_get_slow(iface, ep, type, comp, rkey);
     }
 
     req = ep->hot.reqs.head;
     uct_varuna_req_init(ep, req, type, comp);
     return req;
+}
+
+static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
+uct_varuna_req_get(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                   uct_varuna_req_type_t type, uct_completion_t *comp, uct_rkey_t rkey)
+{
+    return uct_varuna_req_get_lacking(iface, ep, type, comp, rkey,
+                                      uct_varuna_req_lacks(type, rkey));
 }
 
 /* A request of ours at the head of the ring, whatever state the endpoint is in */
@@ -116,7 +135,7 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     };
 
     req->length = length;
-    if (ucs_likely(ep->hot.gate == 0) &&
+    if (ucs_likely(!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED)) &&
         ucs_likely(uct_varuna_req_post_rc(ep, req, type, &known, 0) == UCS_OK)) {
         uct_varuna_req_push_known(iface, ep, req, type, &known);
         ++ep->stats.posted;

@@ -224,7 +224,9 @@ typedef struct uct_varuna_ep_hot {
     uint8_t                    fence_next;  /* The next request is fenced */
     uint8_t                    want_signal; /* Silent requests need a completion */
     uint8_t                    num_amos;    /* Unfinished; written by amo/ */
-    uint8_t                    gate;        /* 0: post at once, varuna_pending.h */
+    uint8_t                    gate;        /* 1: closed. Otherwise open, but for requests
+                                               with a key that lacks one of these NICs,
+                                               varuna_pending.h */
     uint8_t                    nic;         /* Of the active lane: of this host, */
     uint8_t                    far_nic;     /* and of the peer */
     uint8_t                    logged;      /* Puts on the active lane write entries */
@@ -276,7 +278,9 @@ struct uct_varuna_ep {
 
     struct {                                /* Owner: varuna_stat.c, which names the
                                                counters; each file counts its own */
-        uint64_t               posted, logged, executed, lost, ambiguous;
+        uint64_t               posted;
+        uint64_t               slow;        /* Of these, while the gate was closed */
+        uint64_t               logged, executed, lost, ambiguous;
         uint64_t               compared_equal, compared_different, undecided;
         uint64_t               repeated, repeated_bytes, switches, epochs;
         uint64_t               rebuilds;      /* RC connections swapped in */
@@ -674,8 +678,10 @@ void uct_varuna_devices_release(uct_varuna_ep_t *ep);
  *                                                                      |
  *                        the link is used, but for requests without <--+
  *
- * Keys belong to the user, and others may use them at the same time, so answers are kept here.
- * To a peer with such a NIC, UCX posts all requests, or the slow path does: the gate is closed. */
+ * Answers are kept here, and added to the user's key when that is used next. Several threads may
+ * use a key at the same time: each of them sees it with the number or without it
+ * (md/varuna_md.h). A request whose key lacks such a NIC takes the slow path of posting, on any
+ * lane: the gate is closed for it. */
 
 void uct_varuna_keys_init(uct_varuna_requester_t *requester);
 
@@ -690,6 +696,13 @@ void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now);
  * @return Whether it can be posted. If not, its lane is left.
  */
 int uct_varuna_req_complete_key(uct_varuna_req_t *req);
+
+/**
+ * Add what the peer has answered to a key of the user.
+ *
+ * @return Whether it has something for all NICs of the peer that were reset.
+ */
+int uct_varuna_ep_complete_rkey(uct_varuna_ep_t *ep, uct_rkey_t rkey);
 
 /** KEY_REP has come. */
 void uct_varuna_ep_handle_key_rep(uct_varuna_ep_t *ep, const uct_varuna_ctl_key_rep_t *rep);

@@ -21,12 +21,12 @@
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_ep_put_short_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                                const void *buffer, unsigned length,
-                               uint64_t remote_addr, uct_rkey_t rkey)
+                               uint64_t remote_addr, uct_rkey_t rkey, uint8_t lacks)
 {
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_SHORT, NULL);
+    req = uct_varuna_req_get_lacking(iface, ep, UCT_VARUNA_REQ_PUT_SHORT, NULL, rkey, lacks);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -44,7 +44,8 @@ uct_varuna_ep_put_short_any(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                             const void *buffer, unsigned length, uint64_t remote_addr,
                             uct_rkey_t rkey)
 {
-    return uct_varuna_ep_put_short_inline(iface, ep, buffer, length, remote_addr, rkey);
+    return uct_varuna_ep_put_short_inline(iface, ep, buffer, length, remote_addr, rkey,
+                                          uct_varuna_rkey_lacks(rkey));
 }
 
 /* A word is what flags and counters are */
@@ -53,12 +54,15 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                      uct_rkey_t rkey)
 {
     UCT_VARUNA_EP_DECL(tl_ep, iface, ep);
+    uint8_t lacks;
 
     UCT_CHECK_LENGTH(length, 0, iface->attr.cap.put.max_short, "put_short");
-    if (ucs_likely(length == sizeof(uint64_t)) &&
-        ucs_likely(uct_varuna_gate_is_open(iface, ep))) {
-        return uct_varuna_ep_put_short_inline(iface, ep, buffer, sizeof(uint64_t),
-                                              remote_addr, rkey);
+    if (ucs_likely(length == sizeof(uint64_t))) {
+        lacks = uct_varuna_rkey_lacks(rkey);
+        if (ucs_likely(uct_varuna_gate_is_open(iface, ep, lacks))) {
+            return uct_varuna_ep_put_short_inline(iface, ep, buffer, sizeof(uint64_t),
+                                                  remote_addr, rkey, lacks);
+        }
     }
 
     UCT_SKIP_ZERO_LENGTH(length);
@@ -68,9 +72,9 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
 /* A new request with a buffer for what the user packs, NULL if it is not taken now */
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get_packed(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                          uct_varuna_req_type_t type, void **buffer_p)
+                          uct_varuna_req_type_t type, uct_rkey_t rkey, void **buffer_p)
 {
-    uct_varuna_req_t *req = uct_varuna_req_get(iface, ep, type, NULL);
+    uct_varuna_req_t *req = uct_varuna_req_get(iface, ep, type, NULL, rkey);
 
     if (ucs_unlikely(req == NULL)) {
         return NULL;
@@ -90,7 +94,7 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     size_t length;
     void *buffer;
 
-    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, &buffer);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, rkey, &buffer);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -126,7 +130,7 @@ uct_varuna_ep_put_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, comp);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, comp, rkey);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -203,7 +207,7 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
         }
     }
 
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_BCOPY, comp);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_BCOPY, comp, rkey);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -239,7 +243,7 @@ uct_varuna_ep_get_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         }
     }
 
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_ZCOPY, comp);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_GET_ZCOPY, comp, rkey);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -305,7 +309,7 @@ ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(length + sizeof(header), 0, iface->attr.cap.am.max_short,
                      "am_short");
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_SHORT, NULL);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_SHORT, NULL, UCT_INVALID_RKEY);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -334,7 +338,7 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     UCT_CHECK_AM_ID(id);
     UCT_CHECK_LENGTH(uct_iov_total_length(iov, iovcnt), 0,
                      iface->attr.cap.am.max_short, "am_short_iov");
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_SHORT, NULL);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_SHORT, NULL, UCT_INVALID_RKEY);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -382,7 +386,8 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     void *buffer;
 
     UCT_CHECK_AM_ID(id);
-    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, &buffer);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, UCT_INVALID_RKEY,
+                                    &buffer);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_message_unavailable(ep, id);
     }
@@ -406,7 +411,7 @@ uct_varuna_ep_am_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, ui
     uct_varuna_req_t *req;
     ucs_status_t status;
 
-    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, comp);
+    req = uct_varuna_req_get(iface, ep, UCT_VARUNA_REQ_AM_ZCOPY, comp, UCT_INVALID_RKEY);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }

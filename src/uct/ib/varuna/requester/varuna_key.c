@@ -10,6 +10,7 @@
 #include "varuna_ep.h"
 #include "varuna_sm.h"
 #include "varuna_lane.h"
+#include "varuna_pending.h"
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 
@@ -203,6 +204,27 @@ int uct_varuna_req_complete_key(uct_varuna_req_t *req)
     uct_varuna_ep_avoid_links(ep, UCS_BIT(ep->lane.link));
     uct_varuna_ep_raise_lane_failed(ep, "its key has nothing for a NIC that was reset");
     return 0;
+}
+
+int uct_varuna_ep_complete_rkey(uct_varuna_ep_t *ep, uct_rkey_t rkey)
+{
+    uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
+    uct_varuna_rkey_t *user           = (uct_varuna_rkey_t*)rkey;
+    uct_varuna_key_name_t name        = {.uuid = ep->peer->uuid, .token = user->token};
+    khiter_t iter                     = kh_get(uct_varuna_keys, &requester->keys, name);
+    unsigned nic;
+
+    if (iter == kh_end(&requester->keys)) {
+        return 0;
+    }
+
+    ucs_for_each_bit(nic, uct_varuna_ep_returned_nics(ep) & uct_varuna_rkey_lacks(rkey)) {
+        if (kh_val(&requester->keys, iter).keys[nic] != UCT_INVALID_RKEY) {
+            uct_varuna_rkey_complete(user, nic, kh_val(&requester->keys, iter).keys[nic]);
+        }
+    }
+
+    return !(uct_varuna_ep_returned_nics(ep) & uct_varuna_rkey_lacks(rkey));
 }
 
 

@@ -8,6 +8,10 @@
 
 #include "varuna_ep.h"
 #include "varuna_sm.h"
+#include <uct/ib/varuna/md/varuna_md.h>
+
+/* No request may be posted right away, whatever its key has */
+#define UCT_VARUNA_GATE_CLOSED       UCT_VARUNA_RKEY_LACKS_ANY
 
 /* UCT's operations */
 ucs_status_t uct_varuna_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *req,
@@ -35,19 +39,26 @@ void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);
 /* Whether a request may be posted now.
  *
  * A post looks at two words: the endpoint's gate, and whether the interface's beat is the
- * one that the endpoint has seen. The beat increases when a link or a path fails, and when
- * the user fences the interface. Whoever brings an endpoint into a state in which a request
- * has to wait, or is not the plainest one, closes its gate; uct_varuna_gate_update() opens
- * it after a look at everything.
+ * one that the endpoint has seen. The beat increases when a link or a path fails, when a NIC
+ * of the peer was reset, and when the user fences the interface. Whoever brings an endpoint
+ * into a state in which a request has to wait, or is not the plainest one, closes its gate;
+ * uct_varuna_gate_update() opens it after a look at everything.
+ *
+ * The bits of an open gate are NICs of the peer that were reset. It is closed for a request
+ * whose key lacks one of them: such a request must not be posted there, and on the other links
+ * the slow path asks for what the key lacks (varuna_key.c). If all keys in use are complete,
+ * nothing is slower than before.
  *
  * uct_varuna_ep_can_post() has no side effects: the caller reports the reason
  * (varuna_sm.h). */
 
-/* Whether a request may be posted on the lane right away, by the functions that know mlx5 */
+/* Whether a request may be posted on the lane right away, by the functions that know mlx5.
+ * @a lacks: of its key, UCT_VARUNA_GATE_CLOSED if it has none. */
 static UCS_F_ALWAYS_INLINE int
-uct_varuna_gate_is_open(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep)
+uct_varuna_gate_is_open(const uct_varuna_iface_t *iface, const uct_varuna_ep_t *ep,
+                        uint8_t lacks)
 {
-    return (ep->hot.gate == 0) && (ep->hot.beat == iface->beat);
+    return !(ep->hot.gate & lacks) && (ep->hot.beat == iface->beat);
 }
 
 /** Whether requests are queued to be posted later: by a new endpoint, which has no lane
@@ -151,16 +162,31 @@ static inline int uct_varuna_ep_ends_pending(const uct_varuna_ep_t *ep)
     return ep->pend.ending;
 }
 
+/* NICs of the peer that were reset, by their present numbers, of which none is 0 */
+static inline uint8_t uct_varuna_ep_returned_nics(const uct_varuna_ep_t *ep)
+{
+    uint8_t nics = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->returned) {
+        nics |= UCS_BIT(ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS);
+    }
+
+    return nics;
+}
+
 /* Open the gate if nothing at all is in the way, or close it. */
 static inline void
 uct_varuna_gate_update(const uct_varuna_iface_t *iface, uct_varuna_ep_t *ep)
 {
-    ep->hot.gate = (ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
-                   (ep->lane.kind != UCT_VARUNA_LANE_RC) || (ep->hot.num_amos > 0) ||
-                   (ep->owed != NULL) || (ep->hot.reqs.head == NULL) ||
-                   (ep->peer->returned != 0) ||
-                   uct_varuna_ep_has_queued(ep) || uct_varuna_ep_is_fenced(iface, ep) ||
-                   uct_varuna_ep_lane_is_stale(iface, ep);
+    int is_closed = (ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
+                    (ep->lane.kind != UCT_VARUNA_LANE_RC) || (ep->hot.num_amos > 0) ||
+                    (ep->owed != NULL) || (ep->hot.reqs.head == NULL) ||
+                    uct_varuna_ep_has_queued(ep) || uct_varuna_ep_is_fenced(iface, ep) ||
+                    uct_varuna_ep_lane_is_stale(iface, ep);
+
+    ep->hot.gate = is_closed ? UCT_VARUNA_GATE_CLOSED :
+                   uct_varuna_ep_returned_nics(ep);
     ep->hot.beat = iface->beat;
 }
 

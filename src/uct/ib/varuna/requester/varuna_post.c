@@ -232,7 +232,8 @@ uct_varuna_req_precedes_swap(const uct_varuna_iface_t *iface, const uct_varuna_e
 
 uct_varuna_req_t *
 uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                        uct_varuna_req_type_t type, uct_completion_t *comp)
+                        uct_varuna_req_type_t type, uct_completion_t *comp,
+                        uct_rkey_t rkey)
 {
     uct_varuna_post_t why = UCT_VARUNA_POST_OK;
     uct_varuna_req_t *req;
@@ -256,6 +257,12 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     }
 
     uct_varuna_gate_update(iface, ep);
+    if (!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED) &&
+        (ep->hot.gate & uct_varuna_req_lacks(type, rkey)) &&
+        !uct_varuna_ep_complete_rkey(ep, rkey)) {
+        ep->hot.gate = UCT_VARUNA_GATE_CLOSED; /* For this request */
+    }
+
     req = ep->hot.reqs.head;
     uct_varuna_req_init(ep, req, type, comp);
     if (uct_varuna_ep_is_fenced(iface, ep)) {
@@ -271,6 +278,7 @@ ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_
     int precedes = uct_varuna_req_precedes_swap(iface, ep,
                                                 (uct_varuna_req_type_t)req->type,
                                                 req->user_comp);
+    int is_closed       = ep->hot.gate & UCT_VARUNA_GATE_CLOSED;
     ucs_status_t status = UCS_OK;
 
     if (precedes || (ep->hot.state == UCT_VARUNA_EP_ACTIVE)) {
@@ -292,6 +300,7 @@ ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_
 
     uct_varuna_req_push(iface, ep, req, (uct_varuna_req_type_t)req->type);
     ++ep->stats.posted;
+    ep->stats.slow += is_closed;
     ep->next.swap_posts += precedes;
     if (ep->hot.silent >= iface->config.tx_cq_moderation) {
         uct_varuna_ep_signal(ep);

@@ -15,6 +15,7 @@
 /** Names of the counters of an endpoint: the members of its stats, in their order. */
 #define UCT_VARUNA_STAT_EP(_counter) \
     _counter(posted) \
+    _counter(slow) \
     _counter(logged) \
     _counter(executed) \
     _counter(lost) \

@@ -53,6 +53,7 @@ UCS_TEST_F(test_varuna_md, rkey_round_trip) {
 
     ASSERT_UCS_OK(unpack(buffer + 1, &rkey));
     EXPECT_EQ(4u, rkey->num_keys);
+    EXPECT_EQ(0xf4u | UCT_VARUNA_RKEY_LACKS_ANY, rkey->lacks);
     for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
         fake_ib::mem *mem = (fake_ib::mem*)uct_varuna_mem_inner(memh, nic);
         EXPECT_EQ((mem == NULL) ? UCT_INVALID_RKEY : mem->key,

@@ -10,6 +10,13 @@
 extern "C" {
 #include <uct/ib/varuna/requester/varuna_baseline.h>
 #include <uct/ib/varuna/requester/varuna_ep.h>
+#include <uct/ib/varuna/requester/varuna_pending.h>
+
+/* Of the hot path, which C++ does not understand (varuna.inl) */
+uct_varuna_req_t *
+uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                        uct_varuna_req_type_t type, uct_completion_t *comp,
+                        uct_rkey_t rkey);
 }
 
 class test_varuna_rebuild : public test_varuna_recovery {
@@ -319,6 +326,34 @@ protected:
         uct_varuna_ep_handle_key_rep(ep, &rep);
     }
 
+    /* Whether a request with this key, or a message, would be posted on RC by the functions that
+     * know mlx5. If not, one is posted, here on DC */
+    bool is_fast(const uct_varuna_rkey_t *key)
+    {
+        uct_rkey_t rkey = (key == NULL) ? UCT_INVALID_RKEY : (uct_rkey_t)key;
+        uint8_t lacks   = (key == NULL) ? UCT_VARUNA_GATE_CLOSED : uct_varuna_rkey_lacks(rkey);
+        bool is_open    = true;
+
+        ep->lane.kind = UCT_VARUNA_LANE_RC;
+        if (!uct_varuna_gate_is_open(host->iface(), ep, lacks)) {
+            EXPECT_TRUE(uct_varuna_req_get_slow(host->iface(), ep,
+                                                (key == NULL) ? UCT_VARUNA_REQ_AM_SHORT :
+                                                UCT_VARUNA_REQ_PUT_SHORT, NULL, rkey) != NULL);
+            is_open = !(ep->hot.gate & UCT_VARUNA_GATE_CLOSED);
+        }
+
+        ep->lane.kind = UCT_VARUNA_LANE_DC;
+        if (!is_open) {
+            uint64_t slow = ep->stats.slow;
+
+            EXPECT_TRUE(key != NULL);
+            EXPECT_UCS_OK(uct_varuna_ep_put_short(&ep->super.super, &slow, sizeof(slow), TARGET,
+                                                  rkey));
+            EXPECT_EQ(slow + 1, ep->stats.slow);
+        }
+        return is_open;
+    }
+
     const uct_varuna_req_t *newest()
     {
         uct_varuna_req_t *req, *last = NULL;
@@ -367,7 +402,7 @@ UCS_TEST_F(test_varuna_key, is_completed_before_the_link_is_used) {
     answer(TOKEN, UCS_OK, 0x1234);
     ASSERT_UCS_OK(put(5));
     EXPECT_EQ(0x1234u, newest()->keys[NIC]);
-    EXPECT_EQ(UCT_INVALID_RKEY, rkey.keys[NIC]) << "the user's is as it was";
+    EXPECT_EQ(UCT_INVALID_RKEY, rkey.keys[NIC + 1]);
 
     answer(0, UCS_OK, 0x5678);
     EXPECT_EQ(0x5678u, m_logs.keys[NIC]);
@@ -405,4 +440,38 @@ UCS_TEST_F(test_varuna_key, first_use_leaves_the_link) {
     ASSERT_UCS_OK(put(2));
     EXPECT_EQ(2u, puts(lane(1)).size());
     m_logs.keys[NIC] = UCT_INVALID_RKEY; /* It is no key of m_ib */
+}
+
+/* On RC the gate is closed for a request whose key lacks a NIC, whatever lane the endpoint has. It
+ * is open again for the same key once that is complete, and for messages at any time */
+UCS_TEST_F(test_varuna_key, gate_is_open_for_what_has_it) {
+    uct_varuna_rkey_t fresh = rkey;
+
+    fresh.keys[NIC]  = 0x9abc;
+    fresh.lacks     &= ~UCS_BIT(NIC);
+    link_down(0);
+    open();
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
+    EXPECT_TRUE(is_fast(&rkey));
+
+    reset_far_nic();
+    EXPECT_FALSE(is_fast(&rkey));
+    EXPECT_EQ(TOKEN, asked().token);
+    EXPECT_FALSE(is_fast(&rkey));
+    EXPECT_TRUE(is_fast(&fresh)) << "it was packed after the reset";
+    EXPECT_FALSE(is_fast(&rkey));
+    EXPECT_TRUE(is_fast(NULL)) << "a message";
+
+    answer(TOKEN, UCS_OK, 0x1234);
+    EXPECT_TRUE(is_fast(&rkey));
+    EXPECT_EQ(0x1234u, rkey.keys[NIC]);
+    EXPECT_TRUE(is_fast(&rkey));
+
+    /* It is reset once more */
+    ep->peer->links[0].nic = NIC + 1;
+    uct_varuna_link_raise(host->iface());
+    EXPECT_FALSE(is_fast(&rkey));
+    EXPECT_FALSE(is_fast(&fresh));
+    answer(TOKEN, UCS_OK, 0x5678, NIC + 1);
+    EXPECT_TRUE(is_fast(&rkey));
 }

@@ -20,7 +20,7 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
     ucs_status_t status;
     uct_varuna_req_t *req;
 
-    req = uct_varuna_req_get(iface, ep, type, args->comp);
+    req = uct_varuna_req_get(iface, ep, type, args->comp, args->rkey);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
