@@ -362,6 +362,39 @@ test_local_nics_return_on_ethernet() {
     fabric_down --force
 }
 
+# The address of a peer has to be asked for, and nobody answers: the cables of its host are out.
+# Meanwhile all that has an address goes on, as messages do, in the same thread and control plane
+goes_on_while_an_address_is_asked_for() {
+    export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=100ms UCX_RC_VARUNA_GIVE_UP=10m
+    fabric_up --hosts 3 --quirk "$(with_quirks roce:600s)"
+    servers 0 known
+    servers 1 slow
+    client 2 2 known
+    link 1:0 down
+    link 1:1 down
+    names+=(slow)
+    echo "open slow.addr" >&"${fd_of[client]}"
+    await 60 client.log '^ft: now 1 '
+    await_more 0
+    await_more 0
+    [ "$(completed 1)" = 0 ] || fail "an answer came from nowhere: $(completed 1)"
+    link 1:0 up
+    link 1:1 up
+    await_more
+    all_good
+    fabric_down
+}
+
+test_goes_on_while_an_address_is_asked_for() {
+    goes_on_while_an_address_is_asked_for
+}
+
+# The same by the bus of NICs without DC
+test_goes_on_while_an_address_is_asked_for_with_verbs() {
+    export UCX_RC_VARUNA_LANES=verbs
+    goes_on_while_an_address_is_asked_for
+}
+
 # swapped LINK COUNT: both endpoints of the client have returned to this link so often
 swapped() {
     has_lines client.log "planned swap from rc on ${nics}_$((1 - $1)):1 to rc on ${nics}_$1:1" $((2 * $2))

@@ -9,6 +9,8 @@
 #include "test_emu_devx.h"
 
 #include <errno.h>
+#include <thread>
+#include <unistd.h>
 
 class test_emu_addr : public emu::test_emu {
 protected:
@@ -336,6 +338,19 @@ UCS_TEST_F(test_emu_roce, address_resolution) {
     fabric().link(0, 0, "down");
     fabric().link(0, 0, "up");
     EXPECT_THROW(a->connect(*b), emu::agent_error);
+}
+
+/* It is there as soon as the other host answers, long before the end of its time */
+UCS_TEST_F(test_emu_roce, address_that_is_asked_for) {
+    quirk("roce:600s");
+    make_sides(0, 0);
+    fabric().link(1, 0, "silent");
+    std::thread other([this]() {
+        usleep(20000); /* Most of the time it is asked for by now */
+        fabric().link(1, 0, "up");
+    });
+    make_ah(*a, *b);
+    other.join();
 }
 
 /* Planes are networks of their own */

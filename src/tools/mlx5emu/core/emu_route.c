@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#define EMU_ROUTE_ARP_NS 1000000000ul /* the kernel's rdma_addr_find_l2_eth_by_grh */
+#define EMU_ROUTE_ASK_NS 1000000ul /* between two questions for one address */
 
 emu_port_t *emu_route_port(uint16_t index)
 {
@@ -177,14 +177,22 @@ static int emu_route_knows(emu_port_t *src, const emu_port_t *dst)
     return 1;
 }
 
-static void emu_route_wait(void)
+/* Ask for the address until the other port answers, for as long as the quirk says. There
+ * may be no such port */
+static int emu_route_ask(emu_port_t *src, const emu_port_t *dst)
 {
-    uint64_t ns        = emu_scaled_ns(EMU_ROUTE_ARP_NS);
-    struct timespec ts = { .tv_sec  = ns / 1000000000ul,
-                           .tv_nsec = ns % 1000000000ul };
+    struct timespec ts = { .tv_nsec = EMU_ROUTE_ASK_NS };
+    uint64_t end;
 
-    while ((nanosleep(&ts, &ts) != 0) && (errno == EINTR)) {
+    end = emu_now_ns() + emu_scaled_ns(emu_quirk_value(src->index, EMU_QUIRK_ROCE, 0));
+    while ((dst == NULL) || !emu_route_knows(src, dst)) {
+        if (emu_now_ns() >= end) {
+            return 0;
+        }
+        nanosleep(&ts, NULL);
     }
+
+    return 1;
 }
 
 int emu_route_resolve(emu_port_t *src, unsigned sgid_index,
@@ -202,9 +210,8 @@ int emu_route_resolve(emu_port_t *src, unsigned sgid_index,
     }
 
     dst = emu_route_owner(src, dgid);
-    if ((dst == NULL) || !emu_route_knows(src, dst)) {
+    if (!emu_route_ask(src, dst)) {
         emu_quirk_hits(src->index, EMU_QUIRK_MISWIRED, 0, 0, sgid_index);
-        emu_route_wait();
         return -ETIMEDOUT;
     }
 

@@ -191,11 +191,15 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
     [EMU_QUIRK_ROCE] = {
         .name   = "roce",
         .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"time", 1, 1000000000, 1000000, 600000000000}},
         .what   = "the link layer is Ethernet: no LIDs, and a table of GIDs for"
-                  " RoCE v1 and v2 with IPv4 and IPv6 addresses",
+                  " RoCE v1 and v2 with IPv4 and IPv6 addresses; a port that was"
+                  " not reached yet is asked for its MAC address until it answers,"
+                  " for that time at most",
         .real   = "ConnectX ports configured for Ethernet",
         .source = "InfiniBand specification, annexes A16 and A17; Linux,"
-                  " drivers/infiniband/core/roce_gid_mgmt.c"
+                  " drivers/infiniband/core/roce_gid_mgmt.c, and addr.c,"
+                  " rdma_addr_find_l2_eth_by_grh()"
     },
     [EMU_QUIRK_SAME_GID] = {
         .name   = "same-gid",

@@ -125,12 +125,17 @@ typedef struct uct_varuna_ctl_link {
     /* Endpoints of doubtful peers that may occupy a DCI each */
     uct_varuna_ctl_ep_t        *doubtful[UCT_VARUNA_CTL_MAX_DOUBTFUL];
     uct_varuna_stranger_t      stranger;
+    struct {                               /* Of strangers. Owner: varuna_ctl_ep.c */
+        char                   device_addr[64]; /* Address handles for it take no time */
+        int                    is_on;      /* A thread finds that out of another one */
+    } seek;
     struct {                               /* All send buffers are in use */
         ucs_time_t             since;      /* 0: they are not */
         ucs_time_t             seen_at;    /* When a message last found none */
     } full;
     uint8_t                    index;
     uint8_t                    is_proved;  /* A message over it has arrived */
+    uint8_t                    seeks;      /* Ethernet: address handles may take a second */
 } uct_varuna_ctl_link_t;
 
 struct uct_varuna_ctl {
@@ -466,6 +471,28 @@ unsigned uct_varuna_ctl_reply_link(const uct_varuna_ctl_t *ctl,
 /* --- Inner endpoints --- */
 
 /* Inner endpoints of the control plane. Lock held in all. */
+
+/* On Ethernet, the first address handle for another port waits until that has told the system its
+ * MAC address, for a second if it does not answer. UCX creates handles in uct_ep_create(), and in
+ * the meantime all others who need one spin for its lock. So a thread of the NIC creates one
+ * before: with what the system knows then, creating an endpoint takes no time. On InfiniBand
+ * an address handle is a structure in memory. */
+
+/**
+ * Ask before an endpoint to the peer is created on a link. What waits is tried again when the
+ * answer is there. A failure counts in peer->no_ctl_ep.
+ *
+ * @return UCS_ERR_NO_RESOURCE if that is not known yet, UCS_ERR_UNREACHABLE if it has failed.
+ */
+ucs_status_t uct_varuna_ctl_seek(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link);
+
+/** The peer has another address on a link: nothing is known of that, nor has anything failed. */
+void uct_varuna_ctl_seek_anew(uct_varuna_peer_t *peer, unsigned link);
+
+/** The same for a stranger. @return Whether an endpoint may be created to this port now. */
+int uct_varuna_ctl_seek_stranger(uct_varuna_ctl_t *ctl, unsigned link, const void *device_addr,
+                                 size_t length);
 
 /** Create an inner endpoint that belongs to no peer, to addresses which were checked.
  * In the end it is put in ctl->dead_eps, or destroyed. */

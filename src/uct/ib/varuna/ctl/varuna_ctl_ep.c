@@ -11,8 +11,10 @@
 #include "varuna_ctl.h"
 #include "varuna_peer.h"
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
+#include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
+#include <uct/ib/varuna/ucx/varuna_ud.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -24,6 +26,185 @@
 /* After a pause of this many times the time of an answer, earlier tries do not count */
 #define UCT_VARUNA_CTL_FULL_PAUSE    4
 
+/* What a thread of the NIC finds out of a port */
+typedef struct uct_varuna_ctl_seeker {
+    uct_varuna_cmd_t           super;
+    uct_varuna_ctl_t           *ctl;
+    uct_varuna_peer_key_t      whose;     /* The peer may be gone when it ends */
+    char                       stranger[64]; /* ... or this device address, if uuid is 0 */
+    unsigned                   link;
+    uct_varuna_ah_t            ah;
+} uct_varuna_ctl_seeker_t;
+
+static void uct_varuna_ctl_count_lost(uct_varuna_peer_t *peer, unsigned link);
+
+static ucs_status_t uct_varuna_ctl_seeker_run(uct_varuna_cmd_t *cmd)
+{
+    return uct_varuna_ah_try(&ucs_derived_of(cmd, uct_varuna_ctl_seeker_t)->ah);
+}
+
+static void uct_varuna_ctl_seeker_init_ah(const uct_varuna_ctl_t *ctl, unsigned link,
+                                          const uct_device_addr_t *device_addr,
+                                          uct_varuna_ah_t *ah)
+{
+    memset(ah, 0, sizeof(*ah));
+    uct_varuna_ah_init(ah, uct_varuna_link_base(&ctl->iface->links[link])->inner,
+                       device_addr);
+}
+
+/* The peer was sought on a link */
+static void uct_varuna_ctl_found(const uct_varuna_ctl_seeker_t *seeker, ucs_status_t status)
+{
+    uct_varuna_ctl_t *ctl   = seeker->ctl;
+    unsigned link           = seeker->link;
+    uct_varuna_peer_t *peer = uct_varuna_peer_find(ctl, seeker->whose.uuid,
+                                                   seeker->whose.secret);
+    uct_varuna_ah_t ah;
+
+    if (peer == NULL) {
+        return;
+    }
+
+    peer->sought &= ~UCS_BIT(link);
+    uct_varuna_ctl_seeker_init_ah(ctl, link, peer->links[link].device_addr, &ah);
+    if (memcmp(&ah, &seeker->ah, sizeof(ah))) {
+        status = UCS_OK; /* It has another address: whoever waits seeks it anew */
+    } else if (status == UCS_OK) {
+        peer->found |= UCS_BIT(link);
+        uct_varuna_md_note_handle(ctl->iface->md, ctl->iface->links[link].nic,
+                                  &peer->no_ctl_ep[link], status, uct_varuna_ctl_now(ctl));
+    } else {
+        ucs_debug("rc_varuna: no address handle for peer 0x%lx on %s: %s", peer->uuid,
+                  uct_varuna_link_name(ctl->iface, link), ucs_status_string(status));
+        (void)uct_varuna_backoff_failed(&peer->no_ctl_ep[link], status,
+                                        uct_varuna_ctl_now(ctl));
+        uct_varuna_ctl_count_lost(peer, link);
+    }
+}
+
+/* UCS_ERR_CANCELED: the interface is being closed, or is closed */
+static void uct_varuna_ctl_seeker_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
+{
+    uct_varuna_ctl_seeker_t *seeker = ucs_derived_of(cmd, uct_varuna_ctl_seeker_t);
+    uct_varuna_ctl_t *ctl           = seeker->ctl;
+    uct_varuna_ctl_link_t *own;
+
+    if (status == UCS_ERR_CANCELED) {
+        ucs_free(seeker);
+        return;
+    }
+
+    if (seeker->whose.uuid != 0) {
+        uct_varuna_ctl_found(seeker, status);
+    } else {
+        own             = &ctl->links[seeker->link];
+        own->seek.is_on = 0;
+        if (status == UCS_OK) {
+            memcpy(own->seek.device_addr, seeker->stranger, sizeof(seeker->stranger));
+        }
+    }
+
+    if (cmd->sink != NULL) { /* Later than it was asked for */
+        uct_varuna_ctl_flush_queue(ctl);
+        uct_varuna_ctl_reap_eps(ctl, 0);
+        uct_varuna_ctl_notify(ctl); /* Endpoints may wait for it */
+    }
+
+    ucs_free(seeker);
+}
+
+/* @return UCS_ERR_NO_MEMORY, or UCS_OK: it is under way, or over. */
+static ucs_status_t uct_varuna_ctl_seek_start(uct_varuna_ctl_t *ctl, unsigned link,
+                                              const uct_varuna_peer_key_t *whose,
+                                              const uct_device_addr_t *device_addr,
+                                              const void *stranger)
+{
+    uct_varuna_ctl_seeker_t *seeker;
+
+    seeker = ucs_calloc(1, sizeof(*seeker), "varuna_ctl_seeker");
+    if (seeker == NULL) {
+        return UCS_ERR_NO_MEMORY;
+    }
+
+    seeker->super.run  = uct_varuna_ctl_seeker_run;
+    seeker->super.done = uct_varuna_ctl_seeker_done;
+    seeker->ctl        = ctl;
+    seeker->whose      = *whose;
+    seeker->link       = link;
+    if (stranger != NULL) {
+        memcpy(seeker->stranger, stranger, sizeof(seeker->stranger));
+    }
+
+    uct_varuna_ctl_seeker_init_ah(ctl, link, device_addr, &seeker->ah);
+    uct_varuna_link_submit_handle(ctl->iface, link, &seeker->super);
+    return UCS_OK;
+}
+
+static void uct_varuna_ctl_seek_peer(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                     unsigned link)
+{
+    const uct_varuna_peer_key_t whose = {.uuid = peer->uuid, .secret = peer->secret};
+
+    if (!uct_varuna_backoff_is_due(&peer->no_ctl_ep[link], uct_varuna_ctl_now(ctl)) ||
+        uct_varuna_ctl_is_nic_gone(ctl, link)) {
+        return;
+    }
+
+    peer->sought |= UCS_BIT(link);
+    if (uct_varuna_ctl_seek_start(ctl, link, &whose, peer->links[link].device_addr, NULL) !=
+        UCS_OK) {
+        peer->sought &= ~UCS_BIT(link);
+    }
+}
+
+ucs_status_t uct_varuna_ctl_seek(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                 unsigned link)
+{
+    unsigned other;
+
+    if (!ctl->links[link].seeks || (peer->found & UCS_BIT(link))) {
+        return UCS_OK;
+    }
+
+    /* A failover to another link must not wait for that */
+    ucs_for_each_bit(other, peer->link_map & ~(peer->found | peer->sought)) {
+        if (ctl->links[other].seeks) {
+            uct_varuna_ctl_seek_peer(ctl, peer, other);
+        }
+    }
+
+    return (peer->found & UCS_BIT(link)) ? UCS_OK :
+           (peer->sought & UCS_BIT(link)) ? UCS_ERR_NO_RESOURCE : UCS_ERR_UNREACHABLE;
+}
+
+void uct_varuna_ctl_seek_anew(uct_varuna_peer_t *peer, unsigned link)
+{
+    peer->found &= ~UCS_BIT(link);
+    (void)uct_varuna_backoff_succeeded(&peer->no_ctl_ep[link]);
+    (void)uct_varuna_backoff_succeeded(&peer->no_dc_ep[link]);
+}
+
+int uct_varuna_ctl_seek_stranger(uct_varuna_ctl_t *ctl, unsigned link, const void *device_addr,
+                                 size_t length)
+{
+    const uct_varuna_peer_key_t nobody = {0};
+    uct_varuna_ctl_link_t *own         = &ctl->links[link];
+
+    ucs_assert(length == sizeof(own->seek.device_addr));
+    if (!own->seeks) {
+        return 1;
+    }
+
+    if (!own->seek.is_on && memcmp(own->seek.device_addr, device_addr, length)) {
+        own->seek.is_on = 1;
+        if (uct_varuna_ctl_seek_start(ctl, link, &nobody, device_addr, device_addr) !=
+            UCS_OK) {
+            own->seek.is_on = 0;
+        }
+    }
+
+    return !memcmp(own->seek.device_addr, device_addr, length);
+}
 
 ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
                                       const uct_device_addr_t *device_addr,
@@ -87,6 +268,11 @@ static ucs_status_t uct_varuna_ctl_open_ep(uct_varuna_ctl_t *ctl,
         return UCS_ERR_UNREACHABLE; /* UCX logs an error at each try */
     }
 
+    status = uct_varuna_ctl_seek(ctl, peer, link);
+    if (status != UCS_OK) {
+        return status;
+    }
+
     status = uct_varuna_ctl_ep_create(ctl, link, peer->links[link].device_addr,
                                       peer->links[link].ctl_addr, &ep);
     if (status == UCS_OK) {
@@ -126,6 +312,11 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
     if (ep == NULL) {
         return;
+    }
+
+    /* UD creates a handle for each endpoint, and the system forgets addresses */
+    if (failed && (uct_varuna_link_set(ctl->iface, link)->bus == UCT_VARUNA_LANE_UD)) {
+        peer->found &= ~UCS_BIT(link);
     }
 
     ep->peer            = NULL;

@@ -154,7 +154,8 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
                                   UCT_IFACE_FEATURE_AMO64;
 
     (void)uct_varuna_mlx5_port_renew(nic->md, nic->dev_name);
-    status = uct_varuna_ctl_open_bus(link, nic, &params);
+    link->seeks = !link->ctl->iface->links[link->index].addr.is_ib;
+    status      = uct_varuna_ctl_open_bus(link, nic, &params);
     if (status != UCS_OK) {
         return status;
     }

@@ -237,15 +237,16 @@ void uct_varuna_ctl_reply(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
  * Such a message may come from any process, and its address may be false. So there is
  * one endpoint for all strangers on a link, which takes one of the places of doubtful
  * peers; it is used for another stranger only when the last answer has left; and answers
- * are limited in rate, and in the time that they take. The answer is the message's own
+ * are limited in rate, and in the time that they take. On Ethernet, a port to which there was
+ * no address handle yet gets no answer at first: its messages are repeated, and until then a
+ * thread of the NIC has found it (uct_varuna_ctl_seek_stranger()). The answer is the message's own
  * header, so it reveals nothing, and only the sender of the message accepts it.
  * Called by varuna_ctl_progress.c. */
 
 /* Answers in a second */
 #define UCT_VARUNA_STRANGER_RATE     1000.0
 
-/* Creating an endpoint may resolve an address, which takes a second if there is no
- * answer: with uct_varuna_pace_spent() that is 5 % of the thread's time */
+/* Creating endpoints takes 5 % of the thread's time at most */
 #define UCT_VARUNA_STRANGER_SHARE    (20 / UCT_VARUNA_PACE_SHARE)
 
 
@@ -322,6 +323,8 @@ uct_varuna_stranger_ep(uct_varuna_ctl_t *ctl, unsigned link,
     uct_varuna_stranger_drop(ctl, link);
     if (!uct_varuna_reach_allow(ctl, link, remote->device_addr,
                                        remote->device_len, 0) ||
+        !uct_varuna_ctl_seek_stranger(ctl, link, wanted.device_addr,
+                                      sizeof(wanted.device_addr)) ||
         (uct_varuna_ctl_ep_create(ctl, link,
                                   (uct_device_addr_t*)wanted.device_addr,
                                   (uct_iface_addr_t*)wanted.ctl_addr,

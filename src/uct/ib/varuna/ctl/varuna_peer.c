@@ -242,6 +242,7 @@ static void uct_varuna_peer_move_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *
     known->nic = remote->nic;
     uct_varuna_peer_note_returned(ctl->iface, peer, link);
     uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
+    uct_varuna_ctl_seek_anew(peer, link);
     peer->doubtful &= ~UCS_BIT(link);
     ucs_debug("rc_varuna: NIC %u of peer 0x%lx has another address on %s",
               known->nic, peer->uuid, uct_varuna_link_name(ctl->iface, link));

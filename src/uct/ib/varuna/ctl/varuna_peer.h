@@ -72,6 +72,11 @@ struct uct_varuna_peer {
                                               over ctl->queue.msgs, no resources */
     uct_ep_h                   ctl_eps[UCT_VARUNA_MAX_LINKS]; /* Lazily made */
     uct_varuna_backoff_t       no_ctl_ep[UCT_VARUNA_MAX_LINKS]; /* They cannot be made */
+    uct_varuna_backoff_t       no_dc_ep[UCT_VARUNA_MAX_LINKS]; /* Nor lanes of DC. Main
+                                              thread. Owner: varuna_lane.c */
+    uint8_t                    found;     /* Links on which address handles take no time, */
+    uint8_t                    sought;    /* and those on which a thread finds that out.
+                                             Owner: varuna_ctl_ep.c */
     uint32_t                   num_lost[UCT_VARUNA_MAX_LINKS]; /* Atomic: failures of
                                               ctl_eps so far, each with messages */
     uint8_t                    doubtful;  /* Links on which the last message to

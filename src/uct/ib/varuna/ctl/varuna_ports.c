@@ -171,6 +171,10 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         }
     }
 
+    ucs_for_each_bit(i, peer->hb.far_down & ~far_down) {
+        (void)uct_varuna_backoff_succeeded(&peer->no_ctl_ep[i]); /* It answers again */
+    }
+
     peer->hb.ports_number = ports->number;
     peer->hb.told_down   |= far_down & ~peer->hb.far_down;
     peer->hb.told_up     &= ~far_down;

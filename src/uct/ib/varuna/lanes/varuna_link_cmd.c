@@ -62,6 +62,11 @@ unsigned uct_varuna_link_cmds_close(uct_varuna_iface_t *iface)
             (uct_varuna_cmd_sink_detach(&iface->cmds.sink, cmds) != UCS_OK)) {
             hung |= UCS_BIT(link);
         }
+
+        cmds = uct_varuna_md_handles(iface->md, iface->links[link].nic);
+        if (cmds != NULL) {
+            (void)uct_varuna_cmd_sink_detach(&iface->cmds.sink, cmds);
+        }
     }
 
     uct_varuna_cmd_sink_dispatch(&iface->cmds.sink);
@@ -69,11 +74,9 @@ unsigned uct_varuna_link_cmds_close(uct_varuna_iface_t *iface)
     return hung;
 }
 
-void uct_varuna_link_submit(uct_varuna_iface_t *iface, unsigned link,
-                            uct_varuna_cmd_t *cmd)
+static void uct_varuna_link_submit_to(uct_varuna_iface_t *iface, uct_varuna_cmds_t *cmds,
+                                      uct_varuna_cmd_t *cmd)
 {
-    uct_varuna_cmds_t *cmds = uct_varuna_md_cmds(iface->md, iface->links[link].nic);
-
     if ((cmds == NULL) || !iface->cmds.is_open) {
         uct_varuna_cmd_run_now(cmd);
         return;
@@ -81,6 +84,21 @@ void uct_varuna_link_submit(uct_varuna_iface_t *iface, unsigned link,
 
     cmd->sink = &iface->cmds.sink;
     uct_varuna_cmds_submit(cmds, cmd);
+}
+
+void uct_varuna_link_submit(uct_varuna_iface_t *iface, unsigned link,
+                            uct_varuna_cmd_t *cmd)
+{
+    uct_varuna_link_submit_to(iface, uct_varuna_md_cmds(iface->md, iface->links[link].nic),
+                              cmd);
+}
+
+void uct_varuna_link_submit_handle(uct_varuna_iface_t *iface, unsigned link,
+                                   uct_varuna_cmd_t *cmd)
+{
+    uct_varuna_link_submit_to(iface,
+                              uct_varuna_md_handles(iface->md, iface->links[link].nic),
+                              cmd);
 }
 
 int uct_varuna_link_may_answer(const uct_varuna_iface_t *iface, unsigned link,

@@ -27,6 +27,11 @@ unsigned uct_varuna_link_cmds_close(uct_varuna_iface_t *iface);
 void uct_varuna_link_submit(uct_varuna_iface_t *iface, unsigned link,
                             uct_varuna_cmd_t *cmd);
 
+/** The same for the creation of an address handle, which may take a second. It uses nothing
+ *  of the interface. */
+void uct_varuna_link_submit_handle(uct_varuna_iface_t *iface, unsigned link,
+                                   uct_varuna_cmd_t *cmd);
+
 /** @ref uct_varuna_cmds_may_answer for a command given here that has not come back. */
 int uct_varuna_link_may_answer(const uct_varuna_iface_t *iface, unsigned link,
                                const uct_varuna_cmd_t *cmd, ucs_time_t patience);

@@ -483,19 +483,41 @@ void uct_varuna_md_note_handle(uct_varuna_md_t *md, unsigned nic,
 
 /* --- Queues of commands --- */
 
+/* @return Whether its thread was left alone */
+static int uct_varuna_md_queue_destroy(uct_varuna_cmds_t **cmds)
+{
+    int is_left = (*cmds != NULL) && (uct_varuna_cmds_destroy(*cmds) != UCS_OK);
+
+    *cmds = NULL;
+    return is_left;
+}
+
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md)
 {
-    ucs_status_t status;
+    ucs_status_t status = UCS_OK;
     unsigned nic;
 
-    for (nic = 0; nic < md->num_nics; ++nic) {
-        status = uct_varuna_cmds_create(md->nics[nic].dev_name, &md->cmds[nic]);
-        if (status != UCS_OK) {
-            return status;
-        }
+    for (nic = 0; (nic < md->num_nics) && (status == UCS_OK); ++nic) {
+        status = uct_varuna_md_cmds_create(md, nic);
     }
 
-    return UCS_OK;
+    return status;
+}
+
+ucs_status_t uct_varuna_md_cmds_create(uct_varuna_md_t *md, unsigned nic)
+{
+    const char *name = md->nics[nic].dev_name;
+    ucs_status_t status;
+
+    status = uct_varuna_cmds_create(name, &md->cmds[nic]);
+    return (status == UCS_OK) ? uct_varuna_cmds_create(name, &md->nics[nic].handles) :
+           status;
+}
+
+void uct_varuna_md_cmds_discard(uct_varuna_md_t *md, unsigned nic)
+{
+    (void)uct_varuna_md_queue_destroy(&md->cmds[nic]);
+    (void)uct_varuna_md_queue_destroy(&md->nics[nic].handles);
 }
 
 void uct_varuna_md_cmds_cleanup(uct_varuna_md_t *md)
@@ -505,9 +527,9 @@ void uct_varuna_md_cmds_cleanup(uct_varuna_md_t *md)
     int is_left;
 
     for (nic = 0; nic < md->num_nics; ++nic) {
-        is_left = (md->cmds[nic] != NULL) &&
-                  (uct_varuna_cmds_destroy(md->cmds[nic]) != UCS_OK);
+        is_left = uct_varuna_md_queue_destroy(&md->cmds[nic]);
         uct_varuna_md_end_release(md, nic, is_left);
+        is_left |= uct_varuna_md_queue_destroy(&md->nics[nic].handles);
         if (!is_left) {
             continue;
         }
@@ -526,4 +548,9 @@ uct_varuna_cmds_t *uct_varuna_md_cmds(const uct_varuna_md_t *md, unsigned nic)
     unsigned owner = uct_varuna_md_inner_owner(md, nic);
 
     return (owner < UCT_VARUNA_MAX_LINKS) ? md->cmds[owner] : NULL;
+}
+
+uct_varuna_cmds_t *uct_varuna_md_handles(const uct_varuna_md_t *md, unsigned nic)
+{
+    return md->nics[nic].handles;
 }

@@ -204,11 +204,20 @@ void uct_varuna_return_remove_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
 
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md);
 
+/** Create those of one NIC. After a failure, uct_varuna_md_cmds_discard() is called. */
+ucs_status_t uct_varuna_md_cmds_create(uct_varuna_md_t *md, unsigned nic);
+
+/** Destroy them. They have no threads. */
+void uct_varuna_md_cmds_discard(uct_varuna_md_t *md, unsigned nic);
+
 /** End the threads. The memory domain of a NIC that hangs is not closed afterwards, see
  *  uct_varuna_cmds_destroy(). */
 void uct_varuna_md_cmds_cleanup(uct_varuna_md_t *md);
 
 /** @return The queue of a NIC, NULL if there is none. */
 uct_varuna_cmds_t *uct_varuna_md_cmds(const uct_varuna_md_t *md, unsigned nic);
+
+/** @return That for its address handles, which nothing else uses; NULL if there is none. */
+uct_varuna_cmds_t *uct_varuna_md_handles(const uct_varuna_md_t *md, unsigned nic);
 
 #endif

@@ -76,6 +76,9 @@ typedef struct uct_varuna_nic {
     char                       dev_name[UCT_DEVICE_NAME_MAX]; /* "mlx5_0:1" */
     ucs_sys_device_t           sys_device;
     int                        is_link;   /* It was chosen */
+    struct uct_varuna_cmds     *handles;  /* Address handles that may take a second, on
+                                             Ethernet: no other command waits for them, and
+                                             the NIC does not hang. Owner: varuna_health.c */
     int                        is_missing; /* Named, and not there: it keeps its place */
     int                        was_down;  /* When the memory domain was opened */
     uint8_t                    is_dead;   /* Atomic. Of the first port of a device.

@@ -102,19 +102,17 @@ uct_varuna_return_prepare(uct_varuna_md_t *md, unsigned owner, const uct_varuna_
         md->nics[next].has_returned    = 1;
         md->nics[next].is_link         = 1;
         md->nics[next].order_is_logged = md->nics[nic].order_is_logged;
-        status = uct_varuna_cmds_create(md->nics[next].dev_name, &md->cmds[next]);
+        status = uct_varuna_md_cmds_create(md, next++);
         if (status != UCS_OK) {
             goto err;
         }
-        ++next;
     }
 
     return UCS_OK;
 
 err:
     while (next-- > first) {
-        uct_varuna_cmds_destroy(md->cmds[next]); /* It has no thread */
-        md->cmds[next] = NULL;
+        uct_varuna_md_cmds_discard(md, next);
     }
     return status;
 }

@@ -10,16 +10,16 @@
 
 #include "varuna_lane.h"
 #include "varuna_ep.h"
-#include "varuna_sm.h"
-#include <uct/ib/varuna/ctl/varuna_ctl.h>
-#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include "varuna_requester.h"
+#include "varuna_ring.h"
+#include "varuna_sm.h"
+#include "varuna_stat.h"
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
+#include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
-#include <uct/ib/varuna/ctl/varuna_heartbeat.h>
-#include "varuna_ring.h"
-#include "varuna_stat.h"
 
 /* The link which a recovery leaves. Pings may get through where requests do not. So what
  * has just failed is not tried again while there is another link: the two would alternate
@@ -118,10 +118,16 @@ static uint32_t uct_varuna_ep_new_epoch(uct_varuna_ep_t *ep)
     return ep->lanes.epoch;
 }
 
-/* DC takes an address handle, which another peer may get nevertheless */
-static uct_varuna_backoff_t *uct_varuna_lane_no_handle(const uct_varuna_ep_t *ep, unsigned link)
+/* Whether the peer has an address handle that takes no time */
+static ucs_status_t uct_varuna_lane_seek(const uct_varuna_ep_t *ep, unsigned link)
 {
-    return &uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->no_handle[link];
+    uct_varuna_ctl_t *ctl = uct_varuna_ep_iface(ep)->ctl;
+    ucs_status_t status;
+
+    uct_varuna_ctl_lock(ctl);
+    status = uct_varuna_ctl_seek(ctl, ep->peer, link);
+    uct_varuna_ctl_unlock(ctl);
+    return status;
 }
 
 /* Whether the NIC is to be asked for what a lane takes: UCX logs an error if it has none */
@@ -130,8 +136,9 @@ static int uct_varuna_lane_may_ask(const uct_varuna_ep_t *ep, uct_varuna_lane_ki
 {
     const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
 
+    /* DC takes an address handle, which another peer may get nevertheless */
     return (kind == UCT_VARUNA_LANE_DC) ?
-           uct_varuna_backoff_is_due(uct_varuna_lane_no_handle(ep, link), now) :
+           uct_varuna_backoff_is_due(&ep->peer->no_dc_ep[link], now) :
            uct_varuna_md_may_ask(iface->md, iface->links[link].nic, UCT_VARUNA_SHORT_QP, now);
 }
 
@@ -142,14 +149,28 @@ static void uct_varuna_lane_note_answer(const uct_varuna_ep_t *ep, uct_varuna_la
     unsigned nic              = iface->links[link].nic;
 
     if (kind == UCT_VARUNA_LANE_DC) {
-        uct_varuna_md_note_handle(iface->md, nic, uct_varuna_lane_no_handle(ep, link), status,
-                                  now);
+        uct_varuna_md_note_handle(iface->md, nic, &ep->peer->no_dc_ep[link], status, now);
     } else {
         uct_varuna_md_note_answer(iface->md, nic, UCT_VARUNA_SHORT_QP, status, now);
         if (status != UCS_OK) {
             uct_varuna_rest_yield(iface, nic);
         }
     }
+}
+
+/* Nothing was posted on it */
+static void uct_varuna_lane_init(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
+                                 unsigned link, uct_ep_h inner, uct_varuna_lane_t *lane)
+{
+    lane->ep        = inner;
+    lane->kind      = kind;
+    lane->link      = link;
+    lane->link_gen  = uct_varuna_ep_iface(ep)->link_table.links[link].generation;
+    lane->path_gen  = ep->peer->paths[link].generation;
+    lane->psn       = 0;
+    lane->acked_psn = 0;
+    lane->mtu       = 0;
+    lane->epoch     = uct_varuna_ep_new_epoch(ep);
 }
 
 ucs_status_t
@@ -179,6 +200,11 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
                              UCT_EP_PARAM_FIELD_IFACE_ADDR;
         params.dev_addr    = far->device_addr;
         params.iface_addr  = far->dc_addr;
+
+        status = uct_varuna_lane_seek(ep, link);
+        if (status != UCS_OK) {
+            return status;
+        }
     }
 
     if (!uct_varuna_lane_may_ask(ep, kind, link, now)) {
@@ -201,17 +227,9 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         return UCS_ERR_NO_MEMORY;
     }
 
-    on->num_eps                    += (kind == UCT_VARUNA_LANE_DC);
+    on->num_eps                                          += (kind == UCT_VARUNA_LANE_DC);
     kh_val(&uct_varuna_requester(iface)->inner_eps, iter) = ep;
-    lane->ep                        = inner;
-    lane->kind                      = kind;
-    lane->link                      = link;
-    lane->link_gen = iface->link_table.links[link].generation;
-    lane->path_gen = ep->peer->paths[link].generation;
-    lane->psn      = 0;
-    lane->acked_psn = 0;
-    lane->mtu      = 0;
-    lane->epoch    = uct_varuna_ep_new_epoch(ep);
+    uct_varuna_lane_init(ep, kind, link, inner, lane);
     return UCS_OK;
 }
 

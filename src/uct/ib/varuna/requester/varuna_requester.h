@@ -93,8 +93,6 @@ typedef struct uct_varuna_requester_peer {
                                                  answered. Owner: varuna_rebuild.c */
     unsigned                   no_psn;        /* Links over which its NIC does not
                                                  report PSNs. Owner: varuna_verdict.c */
-    uct_varuna_backoff_t       no_handle[UCT_VARUNA_MAX_LINKS]; /* For DC lanes. Owner:
-                                                 varuna_lane.c */
     ucs_time_t                 asked_at[UCT_VARUNA_MAX_LINKS]; /* About requests which
                                                  may hang. Owner: varuna_lane.c */
     struct {                                  /* By the clock of the scan */

@@ -16,6 +16,7 @@
 #include <uct/ib/base/ib_iface.h>
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <errno.h>
 #include <string.h>
 #include <ucs/arch/cpu.h>
 #include <ucs/sys/sys.h>
@@ -104,6 +105,28 @@ static size_t uct_varuna_ud_fill_ah(const uct_ib_iface_t *ib,
     }
 
     return ucs_min(mtu, 128u << ib->config.path_mtu);
+}
+
+void uct_varuna_ah_init(uct_varuna_ah_t *ah, uct_iface_h iface,
+                        const uct_device_addr_t *addr)
+{
+    uct_ib_iface_t *ib = ucs_derived_of(iface, uct_ib_iface_t);
+
+    ah->pd = uct_ib_iface_md(ib)->pd;
+    (void)uct_varuna_ud_fill_ah(ib, addr, &ah->attr);
+}
+
+ucs_status_t uct_varuna_ah_try(const uct_varuna_ah_t *ah)
+{
+    struct ibv_ah_attr attr = ah->attr;
+    struct ibv_ah *created  = ibv_create_ah(ah->pd, &attr);
+
+    if (created == NULL) {
+        return (errno == ENOMEM) ? UCS_ERR_NO_MEMORY : UCS_ERR_UNREACHABLE;
+    }
+
+    ibv_destroy_ah(created);
+    return UCS_OK;
 }
 
 static UCS_CLASS_INIT_FUNC(uct_varuna_ud_ep_t, const uct_ep_params_t *params)

@@ -36,6 +36,32 @@ int uct_varuna_ud_is_drained(uct_ep_h ep, unsigned kind);
 /** Its queue cannot be looked at without the lock of its worker. @return 1 */
 int uct_varuna_ud_has_input(uct_iface_h iface);
 
+/* --- Address handles --- */
+
+/* What a thread needs to create one */
+typedef struct uct_varuna_ah {
+    struct ibv_pd              *pd;
+    struct ibv_ah_attr         attr;
+} uct_varuna_ah_t;
+
+/**
+ * Prepare an address handle for another port.
+ *
+ * @param [in]  iface  An interface of ib, whose memory domain stays open for longer.
+ * @param [in]  addr   The port's address, which was checked.
+ */
+void uct_varuna_ah_init(uct_varuna_ah_t *ah, uct_iface_h iface,
+                        const uct_device_addr_t *addr);
+
+/**
+ * Create it once. On Ethernet the system asks the other host for its MAC address, which may
+ * take a second, and remembers that: the next handle for this port takes no time. Any thread.
+ *
+ * @return UCS_ERR_UNREACHABLE if the other host does not answer, UCS_ERR_NO_MEMORY if the NIC
+ *         has no handle.
+ */
+ucs_status_t uct_varuna_ah_try(const uct_varuna_ah_t *ah);
+
 /* --- The queue pair --- */
 
 /* The UD queue pair of a bus, with its buffers. The lock of the control

@@ -23,6 +23,8 @@ unsigned fake_lane::num_mrs       = 0;
 ucs_status_t fake_lane::mr_status = UCS_OK;
 uct_md_h fake_lane::hung_md;
 volatile bool fake_lane::reg_hangs, fake_lane::dereg_hangs;
+std::atomic<unsigned> fake_lane::num_ahs;
+std::function<ucs_status_t()> fake_lane::on_ah;
 uct_varuna_mlx5_addr_state_t fake_lane::addr_state = UCT_VARUNA_ADDR_SAME;
 bool fake_lane::gid_is_missing                     = false;
 int fake_lane::port_is_active                      = 1;
@@ -514,6 +516,18 @@ uct_varuna_mlx5_addr_state_t
 uct_varuna_mlx5_addr_check(uct_iface_h inner, const uct_varuna_mlx5_addr_t *addr)
 {
     return fake_lane::addr_state;
+}
+
+void uct_varuna_ah_init(uct_varuna_ah_t *ah, uct_iface_h iface,
+                        const uct_device_addr_t *addr)
+{
+    memcpy(&ah->attr.grh.dgid, addr, fake_lane::DEVICE_LEN);
+}
+
+ucs_status_t uct_varuna_ah_try(const uct_varuna_ah_t *ah)
+{
+    ++fake_lane::num_ahs;
+    return fake_lane::on_ah ? fake_lane::on_ah() : UCS_OK;
 }
 
 int uct_varuna_mlx5_port_renew(uct_md_h md, const char *dev_name)

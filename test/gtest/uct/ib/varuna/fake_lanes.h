@@ -12,6 +12,7 @@ extern "C" {
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
 }
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -128,6 +129,10 @@ public:
     static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
     static bool               gid_is_missing; /* ... which UCX would use */
     static int port_is_active;                     /* ... when it is opened */
+
+    /* Address handles that were tried before they are used: what that does, by any thread */
+    static std::atomic<unsigned> num_ahs;
+    static std::function<ucs_status_t()> on_ah;
 
 private:
     void finish(const std::string *memory, ucs_status_t status);

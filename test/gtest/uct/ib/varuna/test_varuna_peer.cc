@@ -11,10 +11,13 @@
 extern "C" {
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
+#include <uct/ib/varuna/lanes/varuna_link_cmd.h>
 }
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <unistd.h>
 
 class test_varuna_peer : public fake_host_test {
 protected:
@@ -521,4 +524,183 @@ UCS_TEST_F(test_varuna_peer, messages_without_doubt_wait) {
     EXPECT_EQ(0u, peer->num_lost[0]);
     lane.is_drained = true;
     host->drop(peer);
+}
+
+/* --- Address handles that may take a second --- */
+
+/* Its links are on Ethernet */
+class test_varuna_seek : public test_varuna_peer {
+protected:
+    virtual void init()
+    {
+        test_varuna_peer::init();
+        fake_lane::num_ahs = 0;
+        m_is_held          = false;
+        m_status           = UCS_OK;
+        fake_lane::on_ah   = [this]() {
+            while (m_is_held) {
+                usleep(1000);
+            }
+            return m_status.load();
+        };
+        for (unsigned link = 0; link < NUM_LINKS; ++link) {
+            host->ctl()->links[link].seeks = 1;
+            ASSERT_UCS_OK(uct_varuna_cmds_create("fake", handles(link)));
+        }
+        ASSERT_UCS_OK(uct_varuna_link_cmds_open(host->iface(), host->ctl()->async));
+    }
+
+    virtual void cleanup()
+    {
+        EXPECT_EQ(0u, uct_varuna_link_cmds_close(host->iface()));
+        for (unsigned link = 0; link < NUM_LINKS; ++link) {
+            ASSERT_UCS_OK(uct_varuna_cmds_destroy(*handles(link)));
+            *handles(link) = NULL;
+        }
+        fake_lane::on_ah = nullptr;
+        test_varuna_peer::cleanup();
+    }
+
+    uct_varuna_cmds_t **handles(unsigned link)
+    {
+        return &host->iface()->md->nics[link].handles;
+    }
+
+    /* The answers of the threads are there */
+    template<typename T> void until(T condition)
+    {
+        for (time_t end = time(NULL) + 60; !condition() && (time(NULL) < end); usleep(100)) {
+            uct_varuna_cmd_sink_dispatch(&host->iface()->cmds.sink);
+        }
+        ASSERT_TRUE(condition());
+    }
+
+    void until_found(const uct_varuna_peer_t *peer)
+    {
+        until([=]() { return peer->sought == 0; });
+    }
+
+    std::atomic<bool>         m_is_held;
+    std::atomic<ucs_status_t> m_status;
+};
+
+/* Messages to a port wait until its handle takes no time. All others go on meanwhile */
+UCS_TEST_F(test_varuna_seek, others_go_on) {
+    uct_varuna_peer_t *known = host->know({2, 1, 0});
+    uct_varuna_peer_t *slow  = host->know({3, 2, 0});
+
+    EXPECT_UCS_OK(send(known, 0, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_EQ(0u, host->sent().size());
+    until_found(known);
+    EXPECT_EQ(1u, host->sent().size());
+    EXPECT_EQ(2u, fake_lane::num_ahs) << "for the other link as well";
+
+    m_is_held = true;
+    EXPECT_UCS_OK(send(slow, 0, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_UCS_OK(send(known, 0, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_UCS_OK(send(slow, 1, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_UCS_OK(send(known, 1, UCT_VARUNA_CTL_CLOSE));
+    EXPECT_EQ(2u, host->sent().size());
+    EXPECT_EQ(2u, host->ctl()->queue.len);
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_varuna_ctl_seek(host->ctl(), slow, 0));
+
+    m_is_held = false;
+    until_found(slow);
+    EXPECT_EQ(2u, host->sent().size());
+    EXPECT_EQ(0u, host->ctl()->queue.len);
+    EXPECT_EQ(4u, fake_lane::num_ahs);
+    host->drop(known);
+    host->drop(slow);
+}
+
+/* A failure is remembered, for longer after each one, and forgotten with the address */
+UCS_TEST_F(test_varuna_seek, port_that_does_not_answer) {
+    const fake_peer was     = {2, 1, 0};
+    const fake_peer moved   = {2, 2, 0};
+    uct_varuna_peer_t *peer = host->know(was);
+    uct_varuna_ctl_hdr_t hdr;
+    unsigned map = 0;
+
+    m_status = UCS_ERR_UNREACHABLE;
+    EXPECT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    until_found(peer);
+    EXPECT_EQ(2u, fake_lane::num_ahs);
+    EXPECT_EQ(0u, host->ctl()->queue.len);
+    EXPECT_EQ(1u, peer->num_lost[0]) << "who asks need not wait for an answer";
+    for (unsigned seconds = 1; seconds <= 4; seconds *= 2) {
+        unsigned tries = fake_lane::num_ahs;
+
+        EXPECT_EQ(UCS_ERR_UNREACHABLE, send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+        host->advance(seconds - 0.1);
+        EXPECT_EQ(UCS_ERR_UNREACHABLE, send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+        EXPECT_EQ(tries, fake_lane::num_ahs);
+        host->advance(0.2);
+        EXPECT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+        until_found(peer);
+        EXPECT_EQ(tries + 2, fake_lane::num_ahs);
+    }
+
+    /* It has another address, where it answers */
+    std::string addr = host->address(moved);
+
+    m_status          = UCS_OK;
+    hdr               = host->header(moved, UCT_VARUNA_CTL_LINKS_REP, 0, 0);
+    peer->no_dc_ep[0] = peer->no_ctl_ep[0];
+    ASSERT_EQ(peer, uct_varuna_peer_learn_moves(host->ctl(), &hdr, addr.data(), addr.size(), 1,
+                                                &map));
+    EXPECT_EQ(3u, map);
+    EXPECT_TRUE(uct_varuna_backoff_is_due(&peer->no_dc_ep[0], host->now()));
+    EXPECT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    until_found(peer);
+    EXPECT_EQ(1u, host->sent().size());
+    uct_varuna_peer_put(host->ctl(), peer);
+    host->drop(peer);
+}
+
+/* It moves while it is sought: what was found is the old address */
+UCS_TEST_F(test_varuna_seek, port_that_moves_meanwhile) {
+    const fake_peer moved   = {2, 2, 0};
+    uct_varuna_peer_t *peer = host->know({2, 1, 0});
+    std::string addr        = host->address(moved);
+    uct_varuna_ctl_hdr_t hdr;
+    unsigned map;
+
+    m_is_held = true;
+    EXPECT_UCS_OK(send(peer, 0, UCT_VARUNA_CTL_CLOSE));
+    hdr = host->header(moved, UCT_VARUNA_CTL_LINKS_REP, 0, 0);
+    ASSERT_EQ(peer, uct_varuna_peer_learn_moves(host->ctl(), &hdr, addr.data(), addr.size(), 1,
+                                                &map));
+    m_is_held = false;
+    until([&]() { return host->ctl()->queue.len == 0; });
+    EXPECT_EQ(1u, host->sent().size());
+    EXPECT_LE(3u, fake_lane::num_ahs);
+    until_found(peer);
+    uct_varuna_peer_put(host->ctl(), peer);
+    host->drop(peer);
+}
+
+/* A peer that is gone when it is found */
+UCS_TEST_F(test_varuna_seek, peer_that_is_gone) {
+    uct_varuna_peer_t *peer = host->know({2, 1, 0});
+
+    m_is_held = true;
+    EXPECT_EQ(UCS_ERR_NO_RESOURCE, uct_varuna_ctl_seek(host->ctl(), peer, 0));
+    host->drop(peer);
+    m_is_held = false;
+    until([]() { return fake_lane::num_ahs == 2; });
+}
+
+/* A stranger gets its answer when it has repeated its message */
+UCS_TEST_F(test_varuna_seek, stranger) {
+    uct_varuna_ctl_hdr_t hdr        = host->header(guest, UCT_VARUNA_CTL_FENCE_REQ, 7, 3);
+    uct_varuna_ctl_fence_req_t body = {3, 0, 0};
+
+    hdr.dest = 0xdead;
+    host->receive(guest, 1, hdr, body);
+    EXPECT_EQ(0u, host->sent().size());
+    EXPECT_EQ(1u, host->ctl()->stats.ignored);
+    until([this]() { return !host->ctl()->links[1].seek.is_on; });
+    host->receive(guest, 1, hdr, body);
+    EXPECT_EQ(1u, host->sent().size());
+    EXPECT_EQ(1u, fake_lane::num_ahs);
 }
