@@ -207,6 +207,10 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         }
     }
 
+    if (iface->links[link].is_closed) {
+        return UCS_ERR_UNREACHABLE; /* Its NIC is away */
+    }
+
     if (!uct_varuna_lane_may_ask(ep, kind, link, now)) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -282,6 +286,7 @@ void uct_varuna_ep_note_away(uct_varuna_ep_t *ep)
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
+    uct_varuna_ep_renew_keys(ep);
     uct_varuna_stat_settle(ep);
     ep->lane              = *lane;
     ep->lanes.first_acked = lane->acked_psn;
@@ -408,16 +413,19 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
 unsigned uct_varuna_ep_logless_links(const uct_varuna_ep_t *ep)
 {
+    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)ep->remote.log_bundle.rkey;
+    const uct_varuna_peer_link_t *far;
     unsigned map = 0;
-    unsigned link, nic;
+    unsigned link;
 
     if (ep->remote.logs_addr == 0) {
         return 0; /* Not known yet */
     }
 
     ucs_for_each_bit(link, ep->peer->link_map) {
-        nic = ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS;
-        if (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, nic) == UCT_INVALID_RKEY) {
+        far = &ep->peer->links[link];
+        if ((rkey->keys[far->nic % UCT_VARUNA_MAX_LINKS] == UCT_INVALID_RKEY) ||
+            (rkey->generations[far->nic % UCT_VARUNA_MAX_LINKS] != far->generation)) {
             map |= UCS_BIT(link);
         }
     }
