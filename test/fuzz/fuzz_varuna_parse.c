@@ -380,9 +380,9 @@ static void seed_addr_ctl(seed_add_t add)
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;
     rkey->num_keys = 1;
-    rkey->key_size = sizeof(uct_varuna_packed_key_t);
-    rep->rkey_len  = sizeof(*rkey) + rkey->key_size;
-    rep->addr_len  = seed_addr((uint8_t*)(rkey + 1) + rkey->key_size);
+    rkey->key_size = 8;
+    rep->rkey_len  = sizeof(*rkey) + 8;
+    rep->addr_len  = seed_addr((uint8_t*)(rkey + 1) + 8);
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body,
              sizeof(*rep) + rep->rkey_len + rep->addr_len);
 }

@@ -51,7 +51,7 @@ static void check_rkey(const uint8_t *data, size_t size)
 {
     /* unpack does not know the length; use the maximum for this header */
     size_t room     = sizeof(uct_varuna_packed_rkey_t) +
-                      sizeof(uct_varuna_packed_key_t) * UCT_VARUNA_MAX_LINKS;
+                      8 * UCT_VARUNA_MAX_LINKS;
     uint8_t *buffer = malloc(room);
     uct_varuna_rkey_t *rkey;
     fuzz_input_t in = { data, size };
@@ -135,8 +135,7 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
         "\x81" "amlx5_0:1,mlx5_1:1", "\x81" "eall", "\x81" "bmlx5_0:1,all",
         "\x81" "cmlx5_9", "\x81" "dvaruna_mlx5_0:1,mlx5_*"
     };
-    uint8_t data[1 + sizeof(uct_varuna_packed_rkey_t) +
-                 (UCT_VARUNA_MAX_LINKS * sizeof(uct_varuna_packed_key_t))] = { 0 };
+    uint8_t data[1 + sizeof(uct_varuna_packed_rkey_t) + 64] = { 0 };
     unsigned i;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {

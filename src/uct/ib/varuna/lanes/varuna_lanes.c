@@ -156,26 +156,6 @@ void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
     uct_varuna_lanes_poll_all(iface);
 }
 
-void uct_varuna_lanes_poll_remove(uct_varuna_iface_t *iface,
-                                  const uct_varuna_lane_iface_t *lane)
-{
-    unsigned position = uct_varuna_lanes_position(lane);
-
-    while (uct_varuna_tl_progress(lane->inner, lane->kind) > 0);
-    iface->poll.all                  &= ~UCS_BIT(position);
-    iface->poll.lanes[position].inner = NULL;
-    if (iface->poll.all != 0) {
-        iface->poll.next = ucs_ffs32(iface->poll.all);
-        uct_varuna_lanes_poll_all(iface);
-    } else {
-        /* The last one: nothing is polled until there is another */
-        iface->poll.busy        = 0;
-        iface->poll.more        = 0;
-        iface->poll.first.inner = &iface->super.super;
-        iface->poll.first.func  = uct_varuna_lanes_poll_busy;
-    }
-}
-
 /* Whether a lane on which nothing was found for a while may rest. The first one may
  * not, unless another one has taken its traffic */
 static int uct_varuna_lanes_may_rest(const uct_varuna_iface_t *iface, unsigned lane)
@@ -241,10 +221,6 @@ unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
     unsigned lane = iface->poll.next;
     uint32_t rest = iface->poll.all & ~UCS_MASK(lane + 1);
     unsigned found;
-
-    if (ucs_unlikely(iface->poll.all == 0)) {
-        return 0; /* All NICs are away */
-    }
 
     iface->poll.next = ucs_ffs32((rest != 0) ? rest : iface->poll.all);
     found            = uct_varuna_tl_refill(iface->poll.lanes[lane].inner,
@@ -325,15 +301,6 @@ ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,
     }
 
     return UCS_OK;
-}
-
-void uct_varuna_lane_event_remove(const uct_varuna_lane_iface_t *lane, int epoll_fd)
-{
-    int fd;
-
-    if (uct_iface_event_fd_get(lane->inner, &fd) == UCS_OK) {
-        (void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-    }
 }
 
 ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
@@ -551,7 +518,7 @@ uct_varuna_choice_note(uct_varuna_iface_t *iface, unsigned link, ucs_status_t st
 {
     uct_varuna_md_t *md   = iface->md;
     uct_varuna_nic_t *nic = &md->nics[iface->links[link].nic];
-    uct_varuna_nic_t *own = &md->nics[nic->owner];
+    uct_varuna_nic_t *own = &md->nics[uct_varuna_md_inner_owner(md, iface->links[link].nic)];
     ucs_log_level_t level;
 
     pthread_mutex_lock(&md->lock);

@@ -213,19 +213,6 @@ static int uct_varuna_rest_is_on(const uct_varuna_iface_t *iface,
     return 0;
 }
 
-int uct_varuna_rests_are_on(const uct_varuna_iface_t *iface, unsigned link)
-{
-    uct_varuna_rest_t *rest;
-
-    ucs_list_for_each(rest, &iface->rest.eps, list) {
-        if (uct_varuna_link_is_of(iface, link, rest->inner)) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
 void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic)
 {
     uct_varuna_rest_t *rest;
@@ -292,31 +279,6 @@ void uct_varuna_graves_progress(uct_varuna_iface_t *iface)
             ucs_list_insert_before(&tmp->list, &grave->list);
         }
     }
-}
-
-void uct_varuna_graves_end(uct_varuna_iface_t *iface, unsigned link)
-{
-    uct_varuna_grave_t *grave, *tmp;
-
-    ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
-        if (uct_varuna_link_is_of(iface, link, grave->inner)) {
-            ucs_list_del(&grave->list);
-            uct_varuna_grave_close(iface, grave);
-        }
-    }
-}
-
-int uct_varuna_graves_are_on(const uct_varuna_iface_t *iface, unsigned link)
-{
-    uct_varuna_grave_t *grave;
-
-    ucs_list_for_each(grave, &iface->graveyard, list) {
-        if (uct_varuna_link_is_of(iface, link, grave->inner)) {
-            return 1;
-        }
-    }
-
-    return 0;
 }
 
 void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,

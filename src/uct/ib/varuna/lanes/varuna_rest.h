@@ -52,9 +52,6 @@ void uct_varuna_rest_progress(uct_varuna_iface_t *iface, ucs_time_t now);
  *  is destroyed by the next progress: the NIC is not asked again before that. */
 void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic);
 
-/** @return Whether one of them is on this link. */
-int uct_varuna_rests_are_on(const uct_varuna_iface_t *iface, unsigned link);
-
 /** The interface is being closed: destroy all, also those that come from now on. */
 void uct_varuna_rest_cleanup(uct_varuna_iface_t *iface);
 
@@ -82,12 +79,6 @@ void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
 
 /** Destroy those that are drained. */
 void uct_varuna_graves_progress(uct_varuna_iface_t *iface);
-
-/** The NIC of a link has been at rest for a packet lifetime: nothing more comes to those there. */
-void uct_varuna_graves_end(uct_varuna_iface_t *iface, unsigned link);
-
-/** @return Whether one of them is on this link. */
-int uct_varuna_graves_are_on(const uct_varuna_iface_t *iface, unsigned link);
 
 /** Destroy all, after waiting a second at most for them to drain. */
 void uct_varuna_graves_cleanup(uct_varuna_iface_t *iface);

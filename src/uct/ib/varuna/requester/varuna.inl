@@ -38,7 +38,7 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 
 /** As uct_varuna_req_start(), for a request that may have to wait, or that UCX posts. */
 ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                       uct_varuna_req_t *req, uct_rkey_t rkey);
+                                       uct_varuna_req_t *req);
 
 /* What the gate may be closed for. A message has no key. */
 static UCS_F_ALWAYS_INLINE uint8_t
@@ -121,12 +121,11 @@ static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
 }
 
 /* Post a new request of @a length bytes, in @a iovcnt buffers if it has any, and add it to
- * the ring, or give it back. Without a key of the user's, that is UCT_INVALID_RKEY. */
+ * the ring, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                      uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                     const uct_completion_t *comp, uint32_t length, uint8_t iovcnt,
-                     uct_rkey_t rkey)
+                     const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
 {
     const uct_varuna_req_known_t known = {
         .iface     = iface,
@@ -143,17 +142,16 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
         return UCS_OK;
     }
 
-    return uct_varuna_req_start_slow(iface, ep, req, rkey);
+    return uct_varuna_req_start_slow(iface, ep, req);
 }
 
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                                 uct_varuna_req_t *req, uct_varuna_req_type_t type,
                                 const uct_completion_t *comp, uint32_t length,
-                                uint8_t iovcnt, uct_rkey_t rkey)
+                                uint8_t iovcnt)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt,
-                                               rkey);
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
 
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }

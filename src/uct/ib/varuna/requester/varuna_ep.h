@@ -345,11 +345,6 @@ struct uct_varuna_ep {
 
     struct {                                /* Owner: varuna_lane.c */
         uct_varuna_backoff_t   backoff;
-        uint16_t               generations[UCT_VARUNA_MAX_LINKS]; /* Of the peer's NICs: all
-                                               keys that the endpoint and its requests have are
-                                               of these. Owner: varuna_key.c */
-        uint16_t               of_next;     /* Generation of the peer's NIC of next.lane. Owner:
-                                               varuna_rebuild.c */
         uint8_t                links;       /* Avoided until then */
     } keyless;
 
@@ -671,9 +666,6 @@ void uct_varuna_devices_settle(uct_varuna_ep_t *ep);
  *  what the user has long written, and that is no fault of the user's. */
 int uct_varuna_devices_are_read(const uct_varuna_ep_t *ep);
 
-/** Keys for this NIC of the peer are of an earlier generation. */
-void uct_varuna_devices_forget_keys(uct_varuna_ep_t *ep, unsigned nic);
-
 /** The endpoint ends. */
 void uct_varuna_devices_release(uct_varuna_ep_t *ep);
 
@@ -697,16 +689,6 @@ void uct_varuna_keys_cleanup(uct_varuna_requester_t *requester);
 
 /** Now and then: ask for the key of the peer's log, if there is none for a NIC that was reset. */
 void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now);
-
-/** A NIC of the peer may have another generation: drop all keys of earlier ones. */
-void uct_varuna_ep_renew_keys(uct_varuna_ep_t *ep);
-
-/** OPEN_REP has brought the key of the logs: drop what is of other generations than the peer's NICs
- *  are in, as far as is known. */
-void uct_varuna_ep_check_log_key(uct_varuna_ep_t *ep);
-
-/** A request has taken the user's key: drop what is of other generations than the peer's NICs. */
-void uct_varuna_req_check_key(uct_varuna_req_t *req, const uct_varuna_rkey_t *rkey);
 
 /**
  * Before a request is posted that may be the first to use its key: find out what the key lacks.

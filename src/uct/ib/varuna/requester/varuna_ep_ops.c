@@ -34,7 +34,7 @@ uct_varuna_ep_put_short_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     memcpy(req->data, buffer, length);
     status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT, NULL, length,
-                                  0, rkey);
+                                  0);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
     return status;
 }
@@ -108,7 +108,7 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_bcopy_iov(req, length);
     status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY, NULL,
-                                  length, 1, rkey);
+                                  length, 1);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
@@ -138,7 +138,7 @@ uct_varuna_ep_put_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt);
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY,
-                                             comp, length, iovcnt, rkey);
+                                             comp, length, iovcnt);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY, length);
     return status;
 }
@@ -216,7 +216,7 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY,
-                                             comp, length, 0, rkey);
+                                             comp, length, 0);
 
 out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
@@ -251,7 +251,7 @@ uct_varuna_ep_get_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     uct_varuna_req_set_iov(req, iov, iovcnt);
     status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY,
-                                             comp, length, iovcnt, rkey);
+                                             comp, length, iovcnt);
 
 out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY, length);
@@ -290,8 +290,7 @@ uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                         uct_varuna_req_t *req, uct_varuna_req_type_t type,
                         const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt,
-                                               UCT_INVALID_RKEY);
+    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
 
     if (ucs_likely(status == UCS_OK)) {
         ++ep->hot.am_seq;

@@ -26,71 +26,6 @@
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_mlx5_read_t) <=
                          sizeof(((uct_varuna_req_t*)NULL)->user.others));
 
-/* --- Generations --- */
-
-static void uct_varuna_ep_forget_keys(uct_varuna_ep_t *ep, unsigned nic)
-{
-    uct_varuna_req_t *req;
-
-    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        if (uct_varuna_req_info(req)->user_key) {
-            req->keys[nic] = UCT_INVALID_RKEY;
-        }
-    }
-    uct_varuna_devices_forget_keys(ep, nic);
-    if ((ep->remote.logs_addr != 0) &&
-        (((uct_varuna_rkey_t*)ep->remote.log_bundle.rkey)->generations[nic] !=
-         ep->keyless.generations[nic])) {
-        uct_varuna_rkey_remove(uct_varuna_ep_iface(ep)->md->ib,
-                               (uct_varuna_rkey_t*)ep->remote.log_bundle.rkey, nic);
-    }
-}
-
-void uct_varuna_ep_renew_keys(uct_varuna_ep_t *ep)
-{
-    const uct_varuna_peer_link_t *far;
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->returned) {
-        far = &ep->peer->links[link];
-        if (ep->keyless.generations[far->nic] != far->generation) {
-            ep->keyless.generations[far->nic] = far->generation;
-            uct_varuna_ep_forget_keys(ep, far->nic);
-        }
-    }
-}
-
-void uct_varuna_ep_check_log_key(uct_varuna_ep_t *ep)
-{
-    uct_varuna_rkey_t *rkey = (uct_varuna_rkey_t*)ep->remote.log_bundle.rkey;
-    const uct_varuna_peer_link_t *far;
-    unsigned link;
-
-    ucs_for_each_bit(link, ep->peer->link_map) {
-        far = &ep->peer->links[link];
-        if (rkey->generations[far->nic] != far->generation) {
-            uct_varuna_rkey_remove(uct_varuna_ep_iface(ep)->md->ib, rkey, far->nic);
-        }
-    }
-}
-
-void uct_varuna_req_check_key(uct_varuna_req_t *req, const uct_varuna_rkey_t *rkey)
-{
-    uct_varuna_ep_t *ep = req->ep;
-    unsigned link, nic;
-
-    uct_varuna_ep_renew_keys(ep);
-    ucs_for_each_bit(link, ep->peer->returned) {
-        nic = ep->peer->links[link].nic;
-        /* Another thread may complete it: the key after the generation */
-        req->keys[nic] = (__atomic_load_n(&rkey->generations[nic], __ATOMIC_ACQUIRE) ==
-                          ep->keyless.generations[nic]) ?
-                         __atomic_load_n(&rkey->keys[nic], __ATOMIC_RELAXED) :
-                         UCT_INVALID_RKEY;
-    }
-}
-
-
 /* --- Questions --- */
 
 /* @return Whether a question is due, and over which link: silence may mean that the last one is
@@ -119,12 +54,7 @@ static int uct_varuna_key_is_due(uct_varuna_ep_t *ep, uct_varuna_retry_t *retry,
 static void uct_varuna_ep_ask_key(uct_varuna_ep_t *ep, unsigned link, uint64_t token,
                                   uint64_t addr, unsigned nic)
 {
-    uct_varuna_ctl_key_req_t req = {
-        .token      = token,
-        .addr       = addr,
-        .nic        = nic,
-        .generation = ep->keyless.generations[nic]
-    };
+    uct_varuna_ctl_key_req_t req = {.token = token, .addr = addr, .nic = nic};
 
     uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_KEY_REQ, 0, &req, sizeof(req));
 }
@@ -186,7 +116,6 @@ void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
-    uct_varuna_ep_renew_keys(ep);
     missing = uct_varuna_ep_logless_links(ep) & ep->peer->returned;
     key     = (missing == 0) ? NULL : uct_varuna_key_get(uct_varuna_ep_requester(ep),
                                                          uct_varuna_ep_logs_name(ep));
@@ -215,12 +144,6 @@ static int uct_varuna_req_learn_key(uct_varuna_req_t *req, unsigned missing)
     }
 
     ucs_for_each_bit(nic, missing) {
-        if (key->generations[nic] != ep->keyless.generations[nic]) {
-            key->generations[nic] = ep->keyless.generations[nic];
-            key->keys[nic]        = UCT_INVALID_RKEY;
-            key->asked           &= ~UCS_BIT(nic);
-        }
-
         req->keys[nic] = key->keys[nic];
         if (req->keys[nic] != UCT_INVALID_RKEY) {
             missing &= ~UCS_BIT(nic);
@@ -228,7 +151,7 @@ static int uct_varuna_req_learn_key(uct_varuna_req_t *req, unsigned missing)
     }
 
     if (missing & ~key->asked) {
-        uct_varuna_retry_stop(&key->retry); /* Another NIC was opened again */
+        uct_varuna_retry_stop(&key->retry); /* Another NIC was reset */
     }
 
     if ((missing != 0) && uct_varuna_key_is_due(ep, &key->retry, now, &via)) {
@@ -241,7 +164,7 @@ static int uct_varuna_req_learn_key(uct_varuna_req_t *req, unsigned missing)
     return key->is_gone;
 }
 
-/* @return NICs of the peer that were opened again, and for which the request has no key. Requests to the
+/* @return NICs of the peer that were reset, and for which the request has no key. Requests to the
  * logs have no token. */
 static unsigned uct_varuna_req_missing_nics(uct_varuna_req_t *req)
 {
@@ -271,7 +194,6 @@ int uct_varuna_req_complete_key(uct_varuna_req_t *req)
         return 1;
     }
 
-    uct_varuna_ep_renew_keys(ep);
     missing = uct_varuna_req_missing_nics(req);
     is_gone = (missing != 0) && uct_varuna_req_learn_key(req, missing);
     if (is_gone || !(missing & UCS_BIT(ep->hot.far_nic)) ||
@@ -280,7 +202,7 @@ int uct_varuna_req_complete_key(uct_varuna_req_t *req)
     }
 
     uct_varuna_ep_avoid_links(ep, UCS_BIT(ep->lane.link));
-    uct_varuna_ep_raise_lane_failed(ep, "its key has nothing for a NIC that was opened again");
+    uct_varuna_ep_raise_lane_failed(ep, "its key has nothing for a NIC that was reset");
     return 0;
 }
 
@@ -290,21 +212,15 @@ int uct_varuna_ep_complete_rkey(uct_varuna_ep_t *ep, uct_rkey_t rkey)
     uct_varuna_rkey_t *user           = (uct_varuna_rkey_t*)rkey;
     uct_varuna_key_name_t name        = {.uuid = ep->peer->uuid, .token = user->token};
     khiter_t iter                     = kh_get(uct_varuna_keys, &requester->keys, name);
-    const uct_varuna_peer_link_t *far;
-    const uct_varuna_key_t *key;
-    unsigned link;
+    unsigned nic;
 
     if (iter == kh_end(&requester->keys)) {
         return 0;
     }
 
-    key = &kh_val(&requester->keys, iter);
-    ucs_for_each_bit(link, ep->peer->returned) {
-        far = &ep->peer->links[link];
-        if ((far->generation == 1) && (key->generations[far->nic] == 1) &&
-            (key->keys[far->nic] != UCT_INVALID_RKEY) &&
-            (uct_varuna_rkey_has_returned(far->nic, 1) & uct_varuna_rkey_lacks(rkey))) {
-            uct_varuna_rkey_complete(user, far->nic, key->keys[far->nic]);
+    ucs_for_each_bit(nic, uct_varuna_ep_returned_nics(ep) & uct_varuna_rkey_lacks(rkey)) {
+        if (kh_val(&requester->keys, iter).keys[nic] != UCT_INVALID_RKEY) {
+            uct_varuna_rkey_complete(user, nic, kh_val(&requester->keys, iter).keys[nic]);
         }
     }
 
@@ -322,8 +238,7 @@ static void uct_varuna_ep_logs_completed(uct_varuna_ep_t *ep, unsigned nic,
     unsigned links = 0;
     unsigned link;
 
-    uct_varuna_rkey_add((uct_varuna_rkey_t*)ep->remote.log_bundle.rkey, nic,
-                        ep->keyless.generations[nic], bundle);
+    uct_varuna_rkey_add((uct_varuna_rkey_t*)ep->remote.log_bundle.rkey, nic, bundle);
     uct_varuna_keys_forget(uct_varuna_ep_requester(ep), uct_varuna_ep_logs_name(ep));
     ucs_for_each_bit(link, ep->peer->link_map) {
         if (ep->peer->links[link].nic == nic) {
@@ -349,8 +264,7 @@ static void uct_varuna_key_completed(uct_varuna_ep_t *ep, const uct_varuna_ctl_k
     key = &kh_val(&requester->keys, iter);
     if (bundle == NULL) {
         key->is_gone = (rep->status == UCS_ERR_NO_ELEM);
-    } else if ((key->asked & UCS_BIT(rep->nic)) &&
-               (key->generations[rep->nic] == rep->generation)) {
+    } else if (key->asked & UCS_BIT(rep->nic)) {
         key->keys[rep->nic] = bundle->rkey;
     }
 }
@@ -369,9 +283,7 @@ void uct_varuna_ep_handle_key_rep(uct_varuna_ep_t *ep, const uct_varuna_ctl_key_
         return;
     }
 
-    uct_varuna_ep_renew_keys(ep);
     if ((rep->token == 0) && (ep->remote.logs_addr != 0) &&
-        (rep->generation == ep->keyless.generations[rep->nic]) &&
         (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, rep->nic) == UCT_INVALID_RKEY)) {
         uct_varuna_ep_logs_completed(ep, rep->nic, &bundle);
         return; /* It has the bundle */

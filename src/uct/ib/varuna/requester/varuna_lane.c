@@ -207,10 +207,6 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         }
     }
 
-    if (iface->links[link].is_closed) {
-        return UCS_ERR_UNREACHABLE; /* Its NIC is away */
-    }
-
     if (!uct_varuna_lane_may_ask(ep, kind, link, now)) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -286,7 +282,6 @@ void uct_varuna_ep_note_away(uct_varuna_ep_t *ep)
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
-    uct_varuna_ep_renew_keys(ep);
     uct_varuna_stat_settle(ep);
     ep->lane              = *lane;
     ep->lanes.first_acked = lane->acked_psn;
@@ -413,19 +408,16 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
 
 unsigned uct_varuna_ep_logless_links(const uct_varuna_ep_t *ep)
 {
-    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)ep->remote.log_bundle.rkey;
-    const uct_varuna_peer_link_t *far;
     unsigned map = 0;
-    unsigned link;
+    unsigned link, nic;
 
     if (ep->remote.logs_addr == 0) {
         return 0; /* Not known yet */
     }
 
     ucs_for_each_bit(link, ep->peer->link_map) {
-        far = &ep->peer->links[link];
-        if ((rkey->keys[far->nic % UCT_VARUNA_MAX_LINKS] == UCT_INVALID_RKEY) ||
-            (rkey->generations[far->nic % UCT_VARUNA_MAX_LINKS] != far->generation)) {
+        nic = ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS;
+        if (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, nic) == UCT_INVALID_RKEY) {
             map |= UCS_BIT(link);
         }
     }

@@ -273,17 +273,13 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 }
 
 ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                       uct_varuna_req_t *req, uct_rkey_t rkey)
+                                       uct_varuna_req_t *req)
 {
     int precedes = uct_varuna_req_precedes_swap(iface, ep,
                                                 (uct_varuna_req_type_t)req->type,
                                                 req->user_comp);
     int is_closed       = ep->hot.gate & UCT_VARUNA_GATE_CLOSED;
     ucs_status_t status = UCS_OK;
-
-    if (ucs_unlikely(ep->peer->returned != 0) && (rkey != UCT_INVALID_RKEY)) {
-        uct_varuna_req_check_key(req, (const uct_varuna_rkey_t*)rkey);
-    }
 
     if (precedes || (ep->hot.state == UCT_VARUNA_EP_ACTIVE)) {
         status = uct_varuna_req_post(req, 0);

@@ -106,13 +106,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
         return;
     }
 
-    if (ep->keyless.of_next != ep->peer->links[ep->next.lane.link].generation) {
-        uct_varuna_ep_fail_next(ep); /* The peer's NIC was opened again since */
-        return;
-    }
-
     body.msg.link       = ep->peer->links[ep->next.lane.link].nic;
-    body.msg.generation = ep->keyless.of_next;
     body.msg.status     = 0;
     body.msg.device_len = link->device_addr_len;
     body.msg.ep_len     = ep_len;
@@ -120,7 +114,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     body.msg.home_nic   = 0;
     body.msg.in_use     = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->next.lane.epoch;
     body.msg.am_acked   = uct_varuna_ep_am_acked(ep);
-    body.msg.reserved   = 0;
+    memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
     memcpy(body.addr, link->device_addr, link->device_addr_len);
     if (uct_ep_get_address(ep->next.lane.ep,
                            (uct_ep_addr_t*)(body.addr + link->device_addr_len))
@@ -172,8 +166,7 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
     if (uct_varuna_lane_create(ep, uct_varuna_link_set(uct_varuna_ep_iface(ep), link)->fast,
                                link, &ep->next.lane) ==
         UCS_OK) {
-        ep->next.counted    = 1;
-        ep->keyless.of_next = ep->peer->links[link].generation;
+        ep->next.counted = 1;
         ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
         uct_varuna_ep_send_connect(ep);
     } else if (ep->lane.ep == NULL) {

@@ -26,9 +26,6 @@
 /* Of descriptors which the user kept */
 static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 {
-    uint32_t *num_kept = ucs_container_of(self, uct_varuna_kept_t, desc)->num_kept;
-
-    --*num_kept;
     uct_iface_release_desc(UCS_PTR_BYTE_OFFSET(desc,
                                                -(ptrdiff_t)
                                                sizeof(uct_varuna_am_hdr_t)));
@@ -36,12 +33,7 @@ static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 
 void uct_varuna_am_init(uct_varuna_responder_t *resp)
 {
-    unsigned link;
-
-    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        resp->received.release[link].desc.cb  = uct_varuna_am_release;
-        resp->received.release[link].num_kept = &resp->iface->links[link].num_kept;
-    }
+    resp->received.release_desc.cb = uct_varuna_am_release;
     ucs_list_head_init(&resp->received.gaps);
 }
 
@@ -156,7 +148,7 @@ uct_varuna_am_exception(uct_varuna_responder_t *resp, uct_varuna_target_t *targe
 /* The user keeps the descriptor, or messages are held that can be delivered now */
 static UCS_F_NOINLINE void
 uct_varuna_am_delivered(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
-                        unsigned link, void *data, ucs_status_t status)
+                        void *data, ucs_status_t status)
 {
     void *desc;
 
@@ -164,8 +156,7 @@ uct_varuna_am_delivered(uct_varuna_responder_t *resp, uct_varuna_target_t *targe
         desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
                                                   uct_varuna_am_hdr_t) -
                                                   resp->iface->rx_headroom);
-        uct_recv_desc(desc) = &resp->received.release[link].desc;
-        ++*resp->received.release[link].num_kept;
+        uct_recv_desc(desc) = &resp->received.release_desc;
     }
 
     if (target->held.num > 0) {
@@ -219,8 +210,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
                                 UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr)),
                                 length - sizeof(*hdr), flags);
     if (ucs_unlikely((status != UCS_OK) || (target->held.num > 0))) {
-        uct_varuna_am_delivered(resp, target, ((uct_varuna_lane_iface_t*)arg)->link, data,
-                                status);
+        uct_varuna_am_delivered(resp, target, data, status);
     }
 
     return status;

@@ -295,9 +295,8 @@ protected:
     /* The peer's address shows it */
     void reset_far_nic()
     {
-        ep->peer->links[0].nic        = NIC;
-        ep->peer->links[0].generation = 1;
-        ep->peer->returned            = UCS_BIT(0);
+        ep->peer->links[0].nic = NIC;
+        ep->peer->returned     = UCS_BIT(0);
         uct_varuna_link_raise(host->iface());
     }
 
@@ -324,7 +323,6 @@ protected:
         rep.key    = key;
         rep.status = status;
         rep.nic    = nic;
-        rep.generation = 1;
         uct_varuna_ep_handle_key_rep(ep, &rep);
     }
 
@@ -415,11 +413,9 @@ UCS_TEST_F(test_varuna_key, is_completed_before_the_link_is_used) {
 /* A request whose key is not complete leaves the link before it is posted there. To a region
  * that is gone it is posted, to fail as on any link */
 UCS_TEST_F(test_varuna_key, first_use_leaves_the_link) {
-    ep->peer->links[0].nic        = NIC;
-    ep->peer->links[0].generation = 1;
-    ep->peer->returned            = UCS_BIT(0);
+    ep->peer->links[0].nic = NIC;
+    ep->peer->returned     = UCS_BIT(0);
     m_logs.keys[NIC]           = 1;
-    m_logs.generations[NIC]    = 1;
     ep->remote.logs_addr       = LOGS;
     ep->remote.opening         = OPENING;
     ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;

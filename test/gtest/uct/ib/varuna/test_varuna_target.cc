@@ -85,11 +85,7 @@ UCS_TEST_F(test_varuna_target, keys_for_those_who_own_one) {
     req.nic                            = 1;
     ask(alice, opening);
     expect(UCS_OK);
-    req.generation = 1;
-    ask(alice, opening);
-    expect(UCS_ERR_NO_DEVICE);
-    req.generation = 0;
-    req.nic        = NUM_LINKS;
+    req.nic = NUM_LINKS;
     ask(alice, opening);
     expect(UCS_ERR_NO_DEVICE);
     req.nic   = 1;
