@@ -2,19 +2,334 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The hot path: taking, posting and queueing a request. Included by the files that
- * implement operations of the endpoint.
+ * implement operations of the endpoint, and by varuna_post.c, which posts again.
  */
 #ifndef UCT_VARUNA_INL_
 #define UCT_VARUNA_INL_
 
 #include "varuna_completion.h"
-#include <uct/ib/varuna/ctl/varuna_peer.h>
-#include "varuna_pending.h"
 #include "varuna_ep.h"
-#include "varuna_post.inl"
+#include "varuna_pending.h"
 #include "varuna_ring.h"
+#include <uct/ib/varuna/ctl/varuna_peer.h>
+#include <uct/ib/varuna/ucx/varuna_mlx5.inl>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <uct/base/uct_iov.inl>
+
+/* --- Posting a saved request on RC, by the functions that know mlx5 --- */
+
+/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
+ * many as its response has, an atomic one. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
+{
+    const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
+    size_t length                     = req->length;
+
+    if (info->one_packet) {
+        return 1;
+    }
+
+    if (info->kind == UCT_VARUNA_OP_AM) {
+        length += uct_varuna_tl_am_overhead(req->ep->lane.kind) +
+                  ((info->place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
+                   req->header_length : sizeof(req->am.hdr));
+    }
+
+    return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
+}
+
+/* More than what rc_mlx5 and we put before a message */
+#define UCT_VARUNA_AM_OVERHEAD       64
+
+/* The same, for requests of a known type of which most take one packet */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                               uint32_t mtu)
+{
+    uint32_t length = req->length;
+
+    if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) {
+        length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
+    } else if (uct_varuna_req_is_message(type)) {
+        length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
+    }
+
+    return ucs_likely(length <= mtu) ? 1 :
+           ((mtu == 0) ? 1 : uct_varuna_req_num_psns(req, mtu));
+}
+
+/* IBV_MTU_256 */
+#define UCT_VARUNA_MIN_MTU           256
+
+/* A completed write may be on its way to memory. A read of the same lane that returns later
+ * proves that it has arrived, if both are of the host's memory, or of the same device's. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                          uct_varuna_req_type_t type)
+{
+    if (uct_varuna_req_is_read(type)) {
+        req->log_sn = ep->num_writes;
+    } else if (!uct_varuna_req_is_message(type)) {
+        ++ep->num_writes;
+        if (ucs_unlikely(req->device != UCT_VARUNA_DEVICE_HOST)) {
+            uct_varuna_device_note_write(ep, req);
+        }
+    }
+}
+
+/* Count what was posted. The inner lane's inline limits are below the smallest MTU, so
+ * what is short takes one packet. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                      uct_varuna_req_type_t type, const uct_completion_t *comp)
+{
+    uint32_t num_psns = 1;
+
+    UCS_STATIC_ASSERT(UCT_VARUNA_MAX_INLINE <= UCT_VARUNA_MIN_MTU);
+    req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
+    if (comp == NULL) {
+        ep->hot.last_silent = req;
+        ++ep->hot.silent;
+    } else {
+        ep->hot.silent      = 0; /* Its completion covers those before */
+    }
+
+    if (!uct_varuna_req_infos[type].one_packet) {
+        num_psns = uct_varuna_req_num_psns_inline(req, type, ep->lane.mtu);
+    }
+
+    uct_varuna_lane_advance_psn(&ep->lane, num_psns);
+    req->end_psn = ep->lane.psn;
+    uct_varuna_req_note_write(ep, req, type);
+}
+
+/* Whether a request is posted without a completion. Of requests without a user's
+ * completion, one in TX_CQ_MODERATION has one for all of them. */
+static UCS_F_ALWAYS_INLINE int
+uct_varuna_req_is_silent(const uct_varuna_ep_t *ep, const uct_varuna_req_known_t *known,
+                         int signal)
+{
+    return !signal && (known->user_comp == NULL) &&
+           ((ep->hot.silent + 1u) < known->iface->config.tx_cq_moderation);
+}
+
+/* The put itself. @a log: the entry that follows it, or NULL */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                        const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+{
+    uct_rkey_t rkey = req->keys[ep->hot.far_nic];
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+
+    if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_DATA) {
+        return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, known->length,
+                                         req->remote_addr, rkey, log, comp);
+    }
+
+    uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+    return uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
+                                     req->remote_addr, rkey, log, comp);
+}
+
+/* The log entry that a request is about to have */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_fill_log(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        uct_varuna_mlx5_log_t *log)
+{
+    uint32_t sn = ep->hot.log_next;
+
+    log->entry       = uct_varuna_log_entry(req, sn);
+    log->remote_addr = ep->hot.log_addr + (uct_varuna_log_slot(sn) * sizeof(uint64_t));
+    log->rkey        = ep->hot.log_rkey;
+}
+
+/* It is posted, and its log entry after it */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_posted_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                           uct_varuna_req_type_t type, uct_completion_t *comp)
+{
+    req->log_sn = ep->hot.log_next++;
+    req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
+    uct_varuna_req_posted(ep, req, type, comp);
+    uct_varuna_lane_advance_psn(&ep->lane, 1);
+    ++ep->stats.logged;
+}
+
+/* Post a put and its log entry with one doorbell */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                         uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                         uct_completion_t *comp)
+{
+    uct_varuna_mlx5_log_t log;
+    ucs_status_t status;
+
+    uct_varuna_req_fill_log(ep, req, &log);
+    status = uct_varuna_req_post_put(ep, req, type, known, &log, comp);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted_pair(ep, req, type, comp);
+    }
+
+    return status;
+}
+
+/* Post a fetching atomic that the functions that know mlx5 can make, with its log entry if
+ * this lane needs any. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type)
+{
+    uct_varuna_mlx5_cas_t cas;
+    uct_varuna_mlx5_log_t log;
+    ucs_status_t status;
+
+    cas.is_add = (type == UCT_VARUNA_REQ_ATOMIC_FETCH);
+    if (cas.is_add && ((req->opcode != UCT_ATOMIC_OP_ADD) ||
+                       (req->length != sizeof(uint64_t)))) {
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    cas.remote_addr = req->remote_addr;
+    cas.rkey        = uct_varuna_req_rkey(req);
+    cas.compare     = req->atomic.compare;
+    cas.swap        = req->atomic.value;
+    cas.width       = req->length;
+    uct_varuna_req_init_comp(req);
+    if (!ep->hot.logged) {
+        status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, NULL, req->data,
+                                         &req->comp);
+        if (ucs_likely(status == UCS_OK)) {
+            uct_varuna_req_posted(ep, req, type, &req->comp);
+        }
+        return status;
+    }
+
+    uct_varuna_req_fill_log(ep, req, &log);
+    status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, &log, req->data,
+                                     &req->comp);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted_pair(ep, req, type, &req->comp);
+    }
+
+    return status;
+}
+
+/* Post a put, with its log entry if this lane needs any. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                          uct_varuna_req_type_t type,
+                          const uct_varuna_req_known_t *known, uct_completion_t *comp)
+{
+    ucs_status_t status;
+
+    if (ep->hot.logged) {
+        return uct_varuna_req_post_pair(ep, req, type, known, comp);
+    }
+
+    status = uct_varuna_req_post_put(ep, req, type, known, NULL, comp);
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted(ep, req, type, comp);
+    }
+
+    return status;
+}
+
+/* Post a read or a message, which has no log entry */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                           uct_varuna_req_type_t type,
+                           const uct_varuna_req_known_t *known, uct_completion_t *comp)
+{
+    uct_iov_t iov[UCT_VARUNA_MAX_IOV];
+    ucs_status_t status = UCS_ERR_UNSUPPORTED;
+
+    switch (uct_varuna_req_infos[type].place) {
+    case UCT_VARUNA_REQ_IN_DATA:
+        status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                                          req->am.hdr.u64, req->data, known->length,
+                                          comp);
+        break;
+    case UCT_VARUNA_REQ_IN_BCOPY:
+        uct_varuna_req_fill_bcopy(req, iov);
+        status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                                          &req->am.hdr, sizeof(req->am.hdr), iov, 1,
+                                          known->length, comp);
+        break;
+    case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
+        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
+                                          &req->iov[known->iovcnt],
+                                          req->header_length, iov, known->iovcnt,
+                                          known->length, comp);
+        break;
+    case UCT_VARUNA_REQ_NOWHERE:
+        status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, known->length,
+                                           req->remote_addr,
+                                           req->keys[ep->hot.far_nic], comp);
+        break;
+    case UCT_VARUNA_REQ_IN_IOV:
+        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        status = uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
+                                           req->remote_addr,
+                                           req->keys[ep->hot.far_nic], comp);
+        break;
+    case UCT_VARUNA_REQ_OPERANDS:
+        break;
+    }
+
+    if (ucs_likely(status == UCS_OK)) {
+        uct_varuna_req_posted(ep, req, type, comp);
+    }
+
+    return status;
+}
+
+/* As uct_varuna_req_post_rc(), with this completion, or NULL. The compiler makes a copy for
+ * each, which need not look. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_with(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                         uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                         uct_completion_t *comp)
+{
+    return (uct_varuna_req_infos[type].rc == UCT_VARUNA_REQ_AS_WRITE) ?
+           uct_varuna_req_post_write(ep, req, type, known, comp) :
+           uct_varuna_req_post_single(ep, req, type, known, comp);
+}
+
+/* Post a request that has no fence before it on RC. @return UCS_ERR_UNSUPPORTED if UCX
+ * must post it. */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
+                       uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                       int signal)
+{
+    switch (uct_varuna_req_infos[type].rc) {
+    case UCT_VARUNA_REQ_AS_WRITE:
+        if (uct_varuna_req_infos[type].place != UCT_VARUNA_REQ_IN_DATA) {
+            signal |= (known->length > UCT_VARUNA_MAX_SILENT);
+        }
+        break;
+    case UCT_VARUNA_REQ_AS_SINGLE:
+        signal |= uct_varuna_req_is_read(type);
+        break;
+    case UCT_VARUNA_REQ_AS_ATOMIC:
+        return uct_varuna_req_post_cas(ep, req, type);
+    case UCT_VARUNA_REQ_BY_UCX:
+        return UCS_ERR_UNSUPPORTED;
+    }
+
+    if (uct_varuna_req_is_silent(ep, known, signal)) {
+        return uct_varuna_req_post_with(ep, req, type, known, NULL);
+    }
+
+    uct_varuna_req_init_comp(req);
+    return uct_varuna_req_post_with(ep, req, type, known, &req->comp);
+}
+
+/* --- New requests --- */
 
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,

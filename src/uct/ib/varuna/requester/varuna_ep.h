@@ -264,7 +264,7 @@ struct uct_varuna_ep {
     uint32_t                   fence_beat;  /* Of the requester, as of the last fence
                                                that a request has taken */
     uint32_t                   num_writes;  /* Puts, atomics and steps of atomics that were
-                                               posted. Owner: varuna_post.inl */
+                                               posted. Owner: varuna.inl */
     uint32_t                   num_settled; /* Of these, as many as are known to be in the
                                                peer's memory: they are fenced, or a read that
                                                was posted after them has returned. Owner:

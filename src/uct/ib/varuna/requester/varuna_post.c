@@ -11,7 +11,6 @@
 #include "varuna_completion.h"
 #include "varuna_sm.h"
 #include "varuna_ring.h"
-#include "varuna_post.inl"
 #include "varuna.inl"
 
 /* Write a word of the peer's logs. Inline, so it needs no local key and no buffer. */

@@ -131,7 +131,7 @@ typedef enum {
     UCT_VARUNA_REQ_OPERANDS     /* Of an atomic, in data */
 } uct_varuna_req_place_t;
 
-/* How it is posted on RC, see varuna_post.inl. */
+/* How it is posted on RC, see varuna.inl. */
 typedef enum {
     UCT_VARUNA_REQ_BY_UCX,      /* By the row's function post, as on all other lanes */
     UCT_VARUNA_REQ_AS_WRITE,    /* By us, with its log entry */
