@@ -68,7 +68,7 @@ static void uct_varuna_ctl_found(const uct_varuna_ctl_seeker_t *seeker, ucs_stat
     peer->sought &= ~UCS_BIT(link);
     uct_varuna_ctl_seeker_init_ah(ctl, link, peer->links[link].device_addr, &ah);
     if (memcmp(&ah, &seeker->ah, sizeof(ah))) {
-        status = UCS_OK; /* It has another address: whoever waits seeks it anew */
+        status = UCS_OK; /* It has another address, which the next message asks for */
     } else if (status == UCS_OK) {
         peer->found |= UCS_BIT(link);
         uct_varuna_md_note_handle(ctl->iface->md, ctl->iface->links[link].nic,

@@ -626,7 +626,7 @@ UCS_TEST_F(test_varuna_seek, port_that_does_not_answer) {
     until_found(peer);
     EXPECT_EQ(2u, fake_lane::num_ahs);
     EXPECT_EQ(0u, host->ctl()->queue.len);
-    EXPECT_EQ(1u, peer->num_lost[0]) << "who asks need not wait for an answer";
+    EXPECT_EQ(1u, peer->num_lost[0]) << "as after a message that was lost";
     for (unsigned seconds = 1; seconds <= 4; seconds *= 2) {
         unsigned tries = fake_lane::num_ahs;
 
