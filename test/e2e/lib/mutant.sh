@@ -5,29 +5,32 @@
 # usage: test/e2e/lib/mutant.sh [-g] NAME
 #        test/e2e/lib/mutant.sh -n
 #
-# Builds the plugin with the deliberate mistake test/mutations/NAME.patch. It works in
-# copies of the sources and of the build directory (mutants/NAME), compiles only the
-# plugin's objects that the patch changes, and replaces them in the archive of all
-# objects. The mistake is in the plugin, so tests are not compiled again, except for those
-# of lines "Compile: FILE" of the patch, which have the mistake inline. Prints the path of a
-# launcher that loads this plugin; -g: the path of gtest_varuna with the mistake; -n: only
-# checks that all patches apply. RCV_BUILD is the build directory.
+# Builds the plugin with the deliberate mistake test/mutations/NAME.patch, or with the
+# exercise test/exercises/NAME.patch. It works in copies of the sources and of the build
+# directory (mutants/NAME), compiles only the plugin's objects that the patch changes, and
+# replaces them in the archive of all objects. A mistake is in the plugin, so tests are not
+# compiled again, except for those that the patch changes, and those of its lines "Compile:
+# FILE...", which have the change inline. Prints the path of a launcher that loads this
+# plugin; with -g, or for an exercise: the path of gtest_varuna with the patch, or of
+# gtest_mlx5emu if it changes the emulator, which is built in the same copy; -n: only checks
+# that all patches apply. RCV_BUILD is the build directory.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
-patches=$top/test/mutations
 
-# check_patch NAME: checks that it applies exactly, or prints how to renew it
+# patched: prints the files that the patch changes
+patched() {
+    sed -n 's|^+++ b/||p' "$patch"
+}
+
+# check_patch: checks that it applies exactly, or prints how to renew it
 check_patch() {
-    local files
-
-    ! patch -d "$top" -p1 -F0 --dry-run <"$patches/$1.patch" >/dev/null 2>&1 || return 0
-    files=$(sed -n 's|^+++ b/||p' "$patches/$1.patch" | paste -sd ' ')
+    ! patch -d "$top" -p1 -F0 --dry-run <"$patch" >/dev/null 2>&1 || return 0
     cat >&2 <<END
-test/mutations/$1.patch no longer applies to $files. Its mistake:
-$(sed '/^$/,$d; s/^/    /' "$patches/$1.patch")
-Make this mistake in the present code, put the output of "git diff -U2" below these lines,
-and undo the mistake.
+${patch#"$top/"} no longer applies to $(patched | paste -sd ' '). What it does:
+$(sed '/^$/,$d; s/^/    /' "$patch")
+Make this change in the present code, put the output of "git diff -U2" below these lines,
+and undo the change.
 END
     return 1
 }
@@ -36,8 +39,8 @@ END
 check_patches() {
     local patch status=0
 
-    for patch in "$patches"/*.patch; do
-        check_patch "$(basename "$patch" .patch)" || status=1
+    for patch in "$top"/test/{mutations,exercises}/*.patch; do
+        [ ! -e "$patch" ] || check_patch || status=1
     done
     return $status
 }
@@ -53,16 +56,27 @@ case ${1:-} in
     shift
     ;;
 esac
-name=${1:?which mistake}
-patch=$patches/$name.patch
+name=${1:?which patch}
+patch=$top/test/mutations/$name.patch
 [ -e "$patch" ] || {
-    echo "there is no mistake $name in test/mutations" >&2
+    patch=$top/test/exercises/$name.patch
+    goal=gtest
+}
+[ -e "$patch" ] || {
+    echo "there is no mistake and no exercise $name" >&2
     exit 1
 }
-check_patch "$name" || exit 1
+check_patch || exit 1
 build=$(cd "${RCV_BUILD:-$top/_build}" && pwd)
 copy=$build/mutants/$name
 varuna=src/uct/ib/varuna
+emu=src/tools/mlx5emu
+program=gtest_varuna
+others=mlx5emu # Tests of the other program
+if [ $goal = gtest ] && patched | grep -q "^$emu/"; then
+    program=gtest_mlx5emu
+    others=uct
+fi
 
 # fail WHAT LOG
 fail() {
@@ -86,6 +100,7 @@ copy_all() {
     mapfile -t headers < <(cd "$build" &&
                            find . -maxdepth 2 -name '*.h' ! -path './mutants/*')
     [ $goal = plugin ] || tests=(test/gtest $audit) programs=($audit)
+    [ $program = gtest_varuna ] || tests+=($emu) programs+=($emu)
     copy_tree "$top" "$copy" aclocal.m4 config configure configure.ac Makefile.am \
         Makefile.in $varuna "${tests[@]}"
     copy_tree "$build" "$copy/_build" config.status libtool Makefile $varuna \
@@ -103,14 +118,15 @@ link_tests() {
 
     mkdir -p "$copy/_build/test"
     cp -as "$build/test/gtest" "$copy/_build/test/"
-    rm -f "$copy/_build/test/gtest/gtest_varuna"
+    rm -f "$copy/_build/test/gtest/$program"
     for file in $(compiled_again); do
-        find "$copy/_build/test/gtest" -name "gtest_varuna-$(basename "$file" .cc).o" -delete
+        find "$copy/_build/test/gtest" -name "$program-$(basename "$file" .cc).o" -delete
     done
 }
 
-# compiled_again: prints the tests that the patch names
+# compiled_again: prints the tests that the patch changes, and those that it names
 compiled_again() {
+    patched | grep '^test/.*\.cc$' || true
     sed -n 's/^Compile: //p' "$patch"
 }
 
@@ -127,7 +143,7 @@ changed_objects() {
     local file
 
     cd "$copy/_build/$varuna"
-    for file in $(sed -n 's|^+++ b/||p' "$patch"); do
+    for file in $(patched); do
         find . -name 'libvaruna_objs_la-*.Plo' -exec grep -lE "/$file([ :]|\$)" {} +
     done | sed -n 's|^\./\(.*\)\.deps/\(.*\)\.Plo$|\1\2|p' | sort -u
 }
@@ -153,10 +169,9 @@ replace_objects() {
     cd "$top"
 }
 
-# newer FILE DIRECTORY PATTERN: prints a file of the directory that matches and is newer. The
-# emulator's tests are another program
+# newer FILE DIRECTORY PATTERN: prints a file of the directory that matches and is newer
 newer() {
-    find "$top/$2" -path '*/test/gtest/mlx5emu' -prune -o -newer "$build/$1" -regex ".*/$3" -print -quit
+    find "$top/$2" -path "*/test/gtest/$others" -prune -o -newer "$build/$1" -regex ".*/$3" -print -quit
 }
 
 # check_build PROGRAM DIRECTORY: checks that it was built from the present sources.
@@ -182,17 +197,19 @@ is_new() {
 }
 
 check_build $varuna/libuct_varuna.la $varuna
-[ $goal = plugin ] || check_build test/gtest/gtest_varuna test/gtest
+[ $goal = plugin ] || check_build "test/gtest/$program" test/gtest
+[ $program = gtest_varuna ] || check_build $emu/mlx5emu $emu
 mkdir -p "$build/mutants"
 exec 8>"$build/mutants/$name.lock"
 flock 8
 if [ $goal = gtest ]; then
-    made=$copy/_build/test/gtest/gtest_varuna
-    is_new "$made" "$build/test/gtest/gtest_varuna" || {
+    made=$copy/_build/test/gtest/$program
+    is_new "$made" "$build/test/gtest/$program" || {
         rm -rf "$copy"
         copy_all
         replace_objects
-        make_in test/gtest gtest_varuna
+        [ $program = gtest_varuna ] || make_in $emu all
+        make_in test/gtest "$program"
     }
 else
     made=$copy/bin/rc_varuna_run
