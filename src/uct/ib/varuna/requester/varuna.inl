@@ -351,6 +351,9 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                         uct_varuna_req_type_t type, uct_completion_t *comp,
                         uct_rkey_t rkey);
 
+/** Close the gate for a request whose key lacks a NIC of the peer that was reset. */
+void uct_varuna_gate_check_key(uct_varuna_ep_t *ep, uct_rkey_t rkey);
+
 /** As uct_varuna_req_start(), for a request that may have to wait, or that UCX posts. */
 ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                                        uct_varuna_req_t *req);
@@ -364,7 +367,8 @@ uct_varuna_req_lacks(uct_varuna_req_type_t type, uct_rkey_t rkey)
 }
 
 /* A new request at the head of the ring, NULL if it is not taken now. @a rkey: the user's,
- * UCT_INVALID_RKEY of a message; @a lacks: uct_varuna_req_lacks() */
+ * UCT_INVALID_RKEY of a message, or if the caller looks at the key afterwards; @a lacks:
+ * uct_varuna_req_lacks(), or UCT_VARUNA_GATE_CLOSED */
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get_lacking(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                            uct_varuna_req_type_t type, uct_completion_t *comp,

@@ -69,12 +69,15 @@ ucs_status_t uct_varuna_ep_put_short(uct_ep_h tl_ep, const void *buffer,
     return uct_varuna_ep_put_short_any(iface, ep, buffer, length, remote_addr, rkey);
 }
 
-/* A new request with a buffer for what the user packs, NULL if it is not taken now */
+/* A new request with a buffer for what the user packs, NULL if it is not taken now. The caller
+ * looks at its key: the user need not have one to write nothing. */
 static UCS_F_ALWAYS_INLINE uct_varuna_req_t *
 uct_varuna_req_get_packed(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                          uct_varuna_req_type_t type, uct_rkey_t rkey, void **buffer_p)
+                          uct_varuna_req_type_t type, void **buffer_p)
 {
-    uct_varuna_req_t *req = uct_varuna_req_get(iface, ep, type, NULL, rkey);
+    uct_varuna_req_t *req = uct_varuna_req_get_lacking(iface, ep, type, NULL,
+                                                       UCT_INVALID_RKEY,
+                                                       UCT_VARUNA_GATE_CLOSED);
 
     if (ucs_unlikely(req == NULL)) {
         return NULL;
@@ -94,7 +97,7 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     size_t length;
     void *buffer;
 
-    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, rkey, &buffer);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, &buffer);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
@@ -103,6 +106,10 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     if (ucs_unlikely(length == 0)) {
         uct_varuna_req_release(req);
         return 0;
+    }
+
+    if (ucs_unlikely(ep->hot.gate & uct_varuna_rkey_lacks(rkey))) {
+        uct_varuna_gate_check_key(ep, rkey);
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
@@ -386,8 +393,7 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     void *buffer;
 
     UCT_CHECK_AM_ID(id);
-    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, UCT_INVALID_RKEY,
-                                    &buffer);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_AM_BCOPY, &buffer);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_message_unavailable(ep, id);
     }

@@ -229,6 +229,15 @@ uct_varuna_req_precedes_swap(const uct_varuna_iface_t *iface, const uct_varuna_e
            !uct_varuna_ep_lane_is_stale(iface, ep) && !uct_varuna_ep_has_waiting(ep);
 }
 
+void uct_varuna_gate_check_key(uct_varuna_ep_t *ep, uct_rkey_t rkey)
+{
+    if (!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED) &&
+        (ep->hot.gate & uct_varuna_rkey_lacks(rkey)) &&
+        !uct_varuna_ep_complete_rkey(ep, rkey)) {
+        ep->hot.gate = UCT_VARUNA_GATE_CLOSED; /* For this request */
+    }
+}
+
 uct_varuna_req_t *
 uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                         uct_varuna_req_type_t type, uct_completion_t *comp,
@@ -256,10 +265,8 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     }
 
     uct_varuna_gate_update(iface, ep);
-    if (!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED) &&
-        (ep->hot.gate & uct_varuna_req_lacks(type, rkey)) &&
-        !uct_varuna_ep_complete_rkey(ep, rkey)) {
-        ep->hot.gate = UCT_VARUNA_GATE_CLOSED; /* For this request */
+    if (rkey != UCT_INVALID_RKEY) {
+        uct_varuna_gate_check_key(ep, rkey);
     }
 
     req = ep->hot.reqs.head;

@@ -220,6 +220,13 @@ fake_lane::fake_lane(unsigned plane) :
         }
         return lane->post_status;
     };
+    /* The users of the fake lanes pack what they write, in one buffer */
+    ops->ep_put_zcopy          = [](uct_ep_h ep, const uct_iov_t *iov, size_t iovcnt,
+                                    uint64_t addr, uct_rkey_t rkey, uct_completion_t *comp) {
+        EXPECT_EQ(1u, iovcnt);
+        EXPECT_TRUE(comp == NULL);
+        return ep->iface->ops.ep_put_short(ep, iov->buffer, iov->length, addr, rkey);
+    };
     ops->ep_am_short           = [](uct_ep_h ep, uint8_t, uint64_t header,
                                     const void *payload, unsigned length) {
         fake_lane *lane = fake_ep(ep)->lane;

@@ -475,3 +475,39 @@ UCS_TEST_F(test_varuna_key, gate_is_open_for_what_has_it) {
     answer(TOKEN, UCS_OK, 0x5678, NIC + 1);
     EXPECT_TRUE(is_fast(&rkey));
 }
+
+/* A put that turns out to be empty needs no key. One that is not takes the slow path if its key
+ * lacks a NIC */
+UCS_TEST_F(test_varuna_key, packed_put) {
+    static const auto pack = [](void *dest, void *arg) -> size_t {
+        memset(dest, 0, *(size_t*)arg);
+        return *(size_t*)arg;
+    };
+    static ucs_mpool_ops_t mpool_ops = {
+        ucs_mpool_chunk_malloc, ucs_mpool_chunk_free,
+        [](ucs_mpool_t*, void *obj, void*) {
+            ((uct_varuna_bcopy_t*)obj)->memh = UCT_MEM_HANDLE_NULL;
+        }
+    };
+    size_t nothing = 0, word = sizeof(uint64_t);
+    uint64_t slow;
+
+    ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&host->requester()->pools.bcopies, 512, 4,
+                                               &mpool_ops, "bcopy"));
+    link_down(0);
+    open();
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
+    EXPECT_EQ(0, uct_varuna_ep_put_bcopy(&ep->super.super, pack, &nothing, 0,
+                                         UCT_INVALID_RKEY));
+    reset_far_nic();
+    EXPECT_EQ(0, uct_varuna_ep_put_bcopy(&ep->super.super, pack, &nothing, 0,
+                                         UCT_INVALID_RKEY));
+
+    slow = ep->stats.slow;
+    EXPECT_EQ((ssize_t)word, uct_varuna_ep_put_bcopy(&ep->super.super, pack, &word, TARGET,
+                                                     (uct_rkey_t)&rkey));
+    EXPECT_EQ(slow + 1, ep->stats.slow);
+    EXPECT_EQ(TOKEN, asked().token);
+    acknowledge();
+    ucs_mpool_cleanup(&host->requester()->pools.bcopies, 1);
+}
