@@ -197,7 +197,7 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     cas.compare     = req->atomic.compare;
     cas.swap        = req->atomic.value;
     cas.width       = req->length;
-    uct_varuna_req_init_comp(req);
+    uct_varuna_req_init_comp(req, type);
     if (!ep->hot.logged) {
         status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, NULL, req->data,
                                          &req->comp);
@@ -325,7 +325,7 @@ uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         return uct_varuna_req_post_with(ep, req, type, known, NULL);
     }
 
-    uct_varuna_req_init_comp(req);
+    uct_varuna_req_init_comp(req, type);
     return uct_varuna_req_post_with(ep, req, type, known, &req->comp);
 }
 
@@ -339,7 +339,8 @@ uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     req->user_comp = comp;
     req->length    = 0;
     req->flags     = uct_varuna_req_infos[type].special ?
-                     UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
+                     UCT_VARUNA_REQ_FLAG_SPECIAL :
+                     (type == UCT_VARUNA_REQ_FLUSH) ? UCT_VARUNA_REQ_FLAG_MARKER : 0;
     req->type      = type;
     req->opcode    = 0;
     req->iovcnt    = 0;

@@ -32,7 +32,7 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
 
     /* It has no completion of its own under way: lend it to an inner flush,
      * which covers all before it */
-    uct_varuna_req_init_comp(req);
+    uct_varuna_req_init_comp(req, (uct_varuna_req_type_t)req->type);
     status = uct_varuna_tl_flush(ep->lane.ep, ep->lane.kind, &req->comp, &num_psns);
     uct_varuna_lane_advance_psn(&ep->lane, num_psns);
     if (ucs_likely(status == UCS_INPROGRESS)) {
@@ -73,6 +73,27 @@ uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     }
 }
 
+/* It tells what has arrived */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_read(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    --ep->hot.num_reads;
+    if (ucs_likely(req->device == UCT_VARUNA_DEVICE_HOST)) {
+        ep->num_settled = req->log_sn;
+    } else {
+        uct_varuna_device_note_read(ep, req);
+    }
+}
+
+/* The oldest one, which has nothing that is to be looked at */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_plain(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    --ep->hot.num_reqs;
+    --uct_varuna_ep_requester(ep)->outstanding;
+    uct_varuna_ring_pull_plain(&ep->hot.reqs, req);
+}
+
 /* Retire the oldest request. Users' callbacks may post, flush, and add to the ring. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
@@ -80,21 +101,16 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
     uct_varuna_req_t *req  = ep->hot.reqs.tail;
     uct_completion_t *comp = req->user_comp;
 
-    --ep->hot.num_reqs;
-    --uct_varuna_ep_requester(ep)->outstanding;
     if (ucs_unlikely(ep->hot.num_reads > 0) &&
         uct_varuna_req_is_read((uct_varuna_req_type_t)req->type)) {
-        --ep->hot.num_reads;
-        if (ucs_likely(req->device == UCT_VARUNA_DEVICE_HOST)) {
-            ep->num_settled = req->log_sn;
-        } else {
-            uct_varuna_device_note_read(ep, req);
-        }
+        uct_varuna_ep_retire_read(ep, req);
     }
 
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {
-        uct_varuna_ring_pull_plain(&ep->hot.reqs);
+        uct_varuna_ep_retire_plain(ep, req);
     } else {
+        --ep->hot.num_reqs;
+        --uct_varuna_ep_requester(ep)->outstanding;
         uct_varuna_req_release(req);
         if (req->flags & (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_SPECIAL)) {
             uct_varuna_req_retire_special(ep, req, status);
@@ -161,12 +177,18 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
     return 0;
 }
 
+/* Of a request whose endpoint is gone: its grave releases it */
+static void uct_varuna_req_completed_late(uct_completion_t *comp)
+{
+}
+
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        req->ep = NULL;
+        req->ep        = NULL;
+        req->comp.func = uct_varuna_req_completed_late;
         if (uct_varuna_req_info(req)->unpacks) {
             req->get.cb = uct_varuna_req_unpack_nothing;
         }
@@ -249,28 +271,56 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
     }
 }
 
-void uct_varuna_req_completion(uct_completion_t *comp)
+/* An error, or neither the oldest request nor a plain one */
+static UCS_F_NOINLINE void uct_varuna_req_completed_unusual(uct_varuna_req_t *req)
 {
-    uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
-    uct_varuna_ep_t *ep   = req->ep;
+    uct_varuna_ep_t *ep = req->ep;
 
-    if (ucs_unlikely(ep == NULL)) {
-        return; /* Its endpoint is gone, its grave releases it */
-    }
-
-    if (ucs_unlikely(comp->status != UCS_OK)) {
+    if (req->comp.status != UCS_OK) {
         /* Decided by the evidence, not by UCX's word for it: requests before
          * and after the failing one get statuses which they do not deserve */
-        uct_varuna_ep_lane_error(ep, ep->lane.ep, comp->status);
+        uct_varuna_ep_lane_error(ep, ep->lane.ep, req->comp.status);
         return;
     }
 
-    /* One lane completes in order: this covers all before it */
     ep->lane.acked_psn = req->end_psn;
-    if (ep->hot.reqs.tail != req) {
-        uct_varuna_ep_retire_before(ep, req);
-    }
-
+    uct_varuna_ep_retire_before(ep, req);
     uct_varuna_ep_retire_head(ep, UCS_OK);
     uct_varuna_ep_finished_some(ep);
+}
+
+/* One lane completes in order: this covers all before it. Usually there are none. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_completed(uct_varuna_req_t *req, int is_read)
+{
+    uct_varuna_ep_t *ep         = req->ep;
+    uct_completion_t *user_comp = req->user_comp;
+
+    if (ucs_unlikely((req->comp.status != UCS_OK) || (ep->hot.reqs.tail != req) ||
+                     (req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {
+        uct_varuna_req_completed_unusual(req);
+        return;
+    }
+
+    ep->lane.acked_psn = req->end_psn;
+    if (is_read) {
+        uct_varuna_ep_retire_read(ep, req);
+    }
+
+    uct_varuna_ep_retire_plain(ep, req);
+    if (user_comp != NULL) {
+        uct_invoke_completion(user_comp, UCS_OK);
+    }
+
+    uct_varuna_ep_finished_some(ep);
+}
+
+void uct_varuna_req_completion(uct_completion_t *comp)
+{
+    uct_varuna_req_completed(ucs_container_of(comp, uct_varuna_req_t, comp), 0);
+}
+
+void uct_varuna_req_read_completion(uct_completion_t *comp)
+{
+    uct_varuna_req_completed(ucs_container_of(comp, uct_varuna_req_t, comp), 1);
 }

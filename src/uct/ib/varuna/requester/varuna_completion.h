@@ -11,13 +11,18 @@
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
-/** Completion callback of all saved requests. */
+/** Completion callback of saved requests. */
 void uct_varuna_req_completion(uct_completion_t *comp);
 
+/** The same, of reads. */
+void uct_varuna_req_read_completion(uct_completion_t *comp);
+
 /** Make the request's own completion ready to be given to the lane. */
-static inline void uct_varuna_req_init_comp(uct_varuna_req_t *req)
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_init_comp(uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    req->comp.func   = uct_varuna_req_completion;
+    req->comp.func   = uct_varuna_req_is_read(type) ? uct_varuna_req_read_completion :
+                       uct_varuna_req_completion;
     req->comp.count  = 1;
     req->comp.status = UCS_OK;
 }
@@ -42,10 +47,11 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
 {
     const uct_varuna_req_t *tail = ep->hot.reqs.tail;
 
+    /* The gate is closed while requests of the user are pending */
     if (ucs_likely((tail == ep->hot.reqs.head) ||
-                   (!(tail->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
-                    (tail->type != UCT_VARUNA_REQ_FLUSH))) &&
-        ucs_likely(!uct_varuna_ep_has_queued(ep))) {
+                   !(tail->flags & UCT_VARUNA_REQ_FLAGS_AWAITED)) &&
+        (ucs_likely(!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED)) ||
+         !uct_varuna_ep_has_queued(ep))) {
         return;
     }
 

@@ -113,15 +113,20 @@ enum {
                                                   the new lane */
     UCT_VARUNA_REQ_FLAG_BCOPY    = UCS_BIT(10), /* It has a packing buffer */
     UCT_VARUNA_REQ_FLAG_LAST     = UCS_BIT(11), /* Of its slab, varuna_ring.h */
-    UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12)  /* More is to be done when it retires:
+    UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12), /* More is to be done when it retires:
                                                   AMO_xx, its value goes to the user, or
                                                   its log write was owed */
+    UCT_VARUNA_REQ_FLAG_MARKER   = UCS_BIT(13)  /* FLUSH: no lane completes it */
 };
 
 /* What is over with an incarnation */
 #define UCT_VARUNA_REQ_FLAGS_OF_LANE \
     (UCT_VARUNA_REQ_FLAG_POSTED | UCT_VARUNA_REQ_FLAG_LOGGED | \
      UCT_VARUNA_REQ_FLAG_PASSED)
+
+/* What may be finished as soon as it is the oldest one */
+#define UCT_VARUNA_REQ_FLAGS_AWAITED \
+    (UCT_VARUNA_REQ_FLAG_DONE | UCT_VARUNA_REQ_FLAG_MARKER)
 
 /* What distinguishes a request that retires from a plain one */
 #define UCT_VARUNA_REQ_FLAGS_NOT_PLAIN \

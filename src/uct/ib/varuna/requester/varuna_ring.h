@@ -86,9 +86,10 @@ uct_varuna_ring_push(uct_varuna_ep_t *ep, uct_varuna_req_t *req, size_t size)
 }
 
 /** Take the oldest request from the ring: another one of its slab follows. */
-static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull_plain(uct_varuna_ring_t *ring)
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ring_pull_plain(uct_varuna_ring_t *ring, uct_varuna_req_t *oldest)
 {
-    ring->tail = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(ring->tail, ring->tail->size);
+    ring->tail = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(oldest, oldest->size);
 }
 
 /** Take the oldest request from the ring. Its memory may be gone then. */
@@ -98,7 +99,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull(uct_varuna_ring_t *ring)
     uct_varuna_slab_end_t *end;
 
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAG_LAST))) {
-        uct_varuna_ring_pull_plain(ring);
+        uct_varuna_ring_pull_plain(ring, req);
         return;
     }
 

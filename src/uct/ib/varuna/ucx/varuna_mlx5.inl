@@ -62,18 +62,22 @@ static inline void uct_varuna_mlx5_op_clear(uct_rc_iface_send_op_t *op)
 }
 
 /* The handler of our operations in UCX's queue. When UCX purges that after an error, it
- * calls the user's completion itself, and then this without a response. */
+ * calls the user's completion itself, and then this without a response. The operation is
+ * free before the user is called, who may post the next one. */
 static inline void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
                                            const void *resp)
 {
+    uct_completion_t *comp = op->user_comp;
+
     UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
-    if (ucs_likely(resp != NULL)) {
-        uct_varuna_mlx5_complete(op->user_comp);
-    } else {
+    if (ucs_unlikely(resp == NULL)) {
         uct_varuna_mlx5_op_clear(op);
+        uct_rc_iface_put_send_op(op);
+        return;
     }
 
     uct_rc_iface_put_send_op(op);
+    uct_varuna_mlx5_complete(comp);
 }
 
 /* Work requests of one RC endpoint, built from UCX's inline functions: one, or two that
@@ -487,19 +491,21 @@ static inline void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
     uct_rc_iface_send_desc_t *desc = ucs_derived_of(op, uct_rc_iface_send_desc_t);
     uct_rc_iface_t *iface          = ucs_container_of(ucs_mpool_obj_owner(desc),
                                                       uct_rc_iface_t, tx.mp);
+    uct_completion_t *comp         = op->user_comp;
     const uct_varuna_mlx5_read_t *read;
 
     iface->tx.reads_completed += op->length;
-    if (ucs_likely(resp != NULL)) {
-        read = op->unpack_arg;
-        read->cb(read->arg, resp, op->length);
-        uct_varuna_mlx5_complete(op->user_comp);
-    } else {
+    if (ucs_unlikely(resp == NULL)) {
         uct_varuna_mlx5_op_clear(op);
         uct_rc_iface_update_reads(iface);
+        ucs_mpool_put_inline(desc);
+        return;
     }
 
+    read = op->unpack_arg;
+    read->cb(read->arg, resp, op->length);
     ucs_mpool_put_inline(desc);
+    uct_varuna_mlx5_complete(comp);
 }
 
 static inline void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,

@@ -410,8 +410,7 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
     uct_varuna_ep_t *ep   = req->ep;
     uct_varuna_amo_ext_t *amo;
 
-    if (ucs_unlikely((ep == NULL) || (comp->status != UCS_OK) ||
-                     (ep->hot.reqs.tail != req) ||
+    if (ucs_unlikely((comp->status != UCS_OK) || (ep->hot.reqs.tail != req) ||
                      (req->flags & UCT_VARUNA_AMO_PAIR_UNUSUAL))) {
         uct_varuna_req_completion(comp);
         return;
@@ -423,7 +422,7 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
     ep->lane.acked_psn = req->end_psn;
     --ep->hot.num_reqs;
     --uct_varuna_ep_requester(ep)->outstanding;
-    uct_varuna_ring_pull_plain(&ep->hot.reqs);
+    uct_varuna_ring_pull_plain(&ep->hot.reqs, req);
     uct_varuna_amo_step(amo);
     uct_varuna_ep_finished_some(ep);
 }
