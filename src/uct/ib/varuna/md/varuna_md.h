@@ -169,12 +169,17 @@ static inline void uct_varuna_mem_add_key(uct_varuna_mem_t *mem, unsigned nic, u
     }
 }
 
-/** @return Inner memory handle of @a memh for @a nic, NULL-safe
- *  (UCT_MEM_HANDLE_NULL stays so). */
+/** @return Inner memory handle of @a memh for @a nic. */
+static inline uct_mem_h uct_varuna_mem_inner_of(uct_mem_h memh, unsigned nic)
+{
+    return __atomic_load_n(&((uct_varuna_mem_t*)memh)->inner[nic], __ATOMIC_RELAXED);
+}
+
+/** The same, NULL-safe: UCT_MEM_HANDLE_NULL stays so. */
 static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
 {
     return (memh == UCT_MEM_HANDLE_NULL) ? UCT_MEM_HANDLE_NULL :
-           __atomic_load_n(&((uct_varuna_mem_t*)memh)->inner[nic], __ATOMIC_RELAXED);
+           uct_varuna_mem_inner_of(memh, nic);
 }
 
 /* --- Opening --- */

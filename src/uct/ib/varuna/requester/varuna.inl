@@ -20,14 +20,14 @@
 /* --- Posting a saved request on RC, by the functions that know mlx5 --- */
 
 /* PSNs which the request's packets take: a message of n MTUs takes n, a read as
- * many as its response has, an atomic one. */
-static UCS_F_ALWAYS_INLINE uint32_t
+ * many as its response has, an atomic one; one if the MTU is not known. */
+static UCS_F_NOINLINE uint32_t
 uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
 {
     const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
     size_t length                     = req->length;
 
-    if (info->one_packet) {
+    if (info->one_packet || (mtu == 0)) {
         return 1;
     }
 
@@ -56,8 +56,7 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
         length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
     }
 
-    return ucs_likely(length <= mtu) ? 1 :
-           ((mtu == 0) ? 1 : uct_varuna_req_num_psns(req, mtu));
+    return ucs_likely(length <= mtu) ? 1 : uct_varuna_req_num_psns(req, mtu);
 }
 
 /* IBV_MTU_256 */
@@ -115,6 +114,23 @@ uct_varuna_req_is_silent(const uct_varuna_ep_t *ep, const uct_varuna_req_known_t
            ((ep->hot.silent + 1u) < known->iface->config.tx_cq_moderation);
 }
 
+/* The buffers with the handles of the lane's NIC. Messages may be empty, and their handle is
+ * none then. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_know_iov(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                        uct_iov_t *iov)
+{
+    if (known->iovcnt == 1) {
+        iov->buffer = known->buffer;
+        iov->memh   = (uct_varuna_req_is_message(type) && (known->length == 0)) ?
+                      UCT_MEM_HANDLE_NULL :
+                      uct_varuna_mem_inner_of(known->memh, ep->hot.nic);
+    } else {
+        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+    }
+}
+
 /* The put itself. @a log: the entry that follows it, or NULL */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
@@ -126,12 +142,14 @@ uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
     if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_DATA) {
         return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, known->length,
-                                         req->remote_addr, rkey, log, comp);
+                                         req->remote_addr, rkey, log, comp,
+                                         uct_varuna_req_done);
     }
 
-    uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+    uct_varuna_req_know_iov(ep, req, type, known, iov);
     return uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
-                                     req->remote_addr, rkey, log, comp);
+                                     req->remote_addr, rkey, log, comp,
+                                     uct_varuna_req_done);
 }
 
 /* The log entry that a request is about to have */
@@ -197,7 +215,7 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     cas.compare     = req->atomic.compare;
     cas.swap        = req->atomic.value;
     cas.width       = req->length;
-    uct_varuna_req_init_comp(req, type);
+    uct_varuna_req_init_comp(req);
     if (!ep->hot.logged) {
         status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, NULL, req->data,
                                          &req->comp);
@@ -250,31 +268,33 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     case UCT_VARUNA_REQ_IN_DATA:
         status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           req->am.hdr.u64, req->data, known->length,
-                                          comp);
+                                          comp, uct_varuna_req_done);
         break;
     case UCT_VARUNA_REQ_IN_BCOPY:
         uct_varuna_req_fill_bcopy(req, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           &req->am.hdr, sizeof(req->am.hdr), iov, 1,
-                                          known->length, comp);
+                                          known->length, comp, uct_varuna_req_done);
         break;
     case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
-        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        uct_varuna_req_know_iov(ep, req, type, known, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           &req->iov[known->iovcnt],
                                           req->header_length, iov, known->iovcnt,
-                                          known->length, comp);
+                                          known->length, comp, uct_varuna_req_done);
         break;
     case UCT_VARUNA_REQ_NOWHERE:
         status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, known->length,
                                            req->remote_addr,
-                                           req->keys[ep->hot.far_nic], comp);
+                                           req->keys[ep->hot.far_nic], comp,
+                                           uct_varuna_req_read_done);
         break;
     case UCT_VARUNA_REQ_IN_IOV:
-        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        uct_varuna_req_know_iov(ep, req, type, known, iov);
         status = uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
                                            req->remote_addr,
-                                           req->keys[ep->hot.far_nic], comp);
+                                           req->keys[ep->hot.far_nic], comp,
+                                           uct_varuna_req_zread_done);
         break;
     case UCT_VARUNA_REQ_OPERANDS:
         break;
@@ -325,7 +345,7 @@ uct_varuna_req_post_rc(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         return uct_varuna_req_post_with(ep, req, type, known, NULL);
     }
 
-    uct_varuna_req_init_comp(req, type);
+    uct_varuna_req_init_comp(req);
     return uct_varuna_req_post_with(ep, req, type, known, &req->comp);
 }
 
@@ -440,24 +460,16 @@ static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
     return status;
 }
 
-/* Post a new request of @a length bytes, in @a iovcnt buffers if it has any, and add it to
- * the ring, or give it back. */
+/* Post a new request, and add it to the ring, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                     uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                     const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
+uct_varuna_req_start_known(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                           uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                           const uct_varuna_req_known_t *known)
 {
-    const uct_varuna_req_known_t known = {
-        .iface     = iface,
-        .user_comp = comp,
-        .length    = length,
-        .iovcnt    = iovcnt
-    };
-
-    req->length = length;
+    req->length = known->length;
     if (ucs_likely(!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED)) &&
-        ucs_likely(uct_varuna_req_post_rc(ep, req, type, &known, 0) == UCS_OK)) {
-        uct_varuna_req_push_known(iface, ep, req, type, &known);
+        ucs_likely(uct_varuna_req_post_rc(ep, req, type, known, 0) == UCS_OK)) {
+        uct_varuna_req_push_known(iface, ep, req, type, known);
         ++ep->stats.posted;
         return UCS_OK;
     }
@@ -465,14 +477,42 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     return uct_varuna_req_start_slow(iface, ep, req);
 }
 
+/* The same, of @a length bytes which are in no iov */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                                const uct_completion_t *comp, uint32_t length,
-                                uint8_t iovcnt)
+uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                     uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                     const uct_completion_t *comp, uint32_t length)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
+    const uct_varuna_req_known_t known = {
+        .iface     = iface,
+        .user_comp = comp,
+        .length    = length
+    };
 
+    return uct_varuna_req_start_known(iface, ep, req, type, &known);
+}
+
+/* The same, of @a length bytes in @a iovcnt buffers */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_start_iov(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                         uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                         const uct_completion_t *comp, uint32_t length,
+                         const uct_iov_t *iov, uint8_t iovcnt)
+{
+    const uct_varuna_req_known_t known = {
+        .iface     = iface,
+        .user_comp = comp,
+        .buffer    = (iovcnt == 1) ? iov->buffer : NULL,
+        .memh      = (iovcnt == 1) ? iov->memh : UCT_MEM_HANDLE_NULL,
+        .length    = length,
+        .iovcnt    = iovcnt
+    };
+
+    return uct_varuna_req_start_known(iface, ep, req, type, &known);
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_varuna_req_inprogress(ucs_status_t status)
+{
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }
 
@@ -486,12 +526,23 @@ uct_varuna_req_set_remote(uct_varuna_req_t *req, uint64_t remote_addr,
     memcpy(req->keys, ((const uct_varuna_rkey_t*)rkey)->keys, sizeof(req->keys));
 }
 
+/* @a length: of all */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcnt)
+uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcnt,
+                       size_t length)
 {
     size_t i;
 
     req->iovcnt = iovcnt;
+    if ((iovcnt == 1) && ucs_likely(length > 0)) {
+        req->iov[0].buffer = iov->buffer;
+        req->iov[0].length = length;
+        req->iov[0].memh   = iov->memh;
+        req->iov[0].stride = 0;
+        req->iov[0].count  = 1;
+        return;
+    }
+
     for (i = 0; i < iovcnt; ++i) {
         req->iov[i] = iov[i];
         if (ucs_unlikely(iov[i].length == 0)) {
@@ -515,19 +566,6 @@ uct_varuna_req_get_bcopy(uct_varuna_iface_t *iface, uct_varuna_req_t *req)
     req->flags |= UCT_VARUNA_REQ_FLAG_BCOPY;
     req->bcopy  = bcopy;
     return bcopy + 1;
-}
-
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_set_bcopy_iov(uct_varuna_req_t *req, size_t length)
-{
-    uct_varuna_bcopy_t *bcopy = req->bcopy;
-
-    req->iovcnt        = 1;
-    req->iov[0].buffer = bcopy + 1;
-    req->iov[0].length = length;
-    req->iov[0].memh   = bcopy->memh;
-    req->iov[0].stride = 0;
-    req->iov[0].count  = 1;
 }
 
 #endif

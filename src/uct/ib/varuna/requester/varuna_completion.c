@@ -15,6 +15,7 @@
 #include "varuna_pending.h"
 #include "varuna_ep.h"
 #include "varuna_ring.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.inl>
 
 #include <ucs/debug/memtrack_int.h>
 
@@ -32,7 +33,7 @@ ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep)
 
     /* It has no completion of its own under way: lend it to an inner flush,
      * which covers all before it */
-    uct_varuna_req_init_comp(req, (uct_varuna_req_type_t)req->type);
+    uct_varuna_req_init_comp(req);
     status = uct_varuna_tl_flush(ep->lane.ep, ep->lane.kind, &req->comp, &num_psns);
     uct_varuna_lane_advance_psn(&ep->lane, num_psns);
     if (ucs_likely(status == UCS_INPROGRESS)) {
@@ -177,18 +178,13 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep)
     return 0;
 }
 
-/* Of a request whose endpoint is gone: its grave releases it */
-static void uct_varuna_req_completed_late(uct_completion_t *comp)
-{
-}
-
 void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *req;
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        req->ep        = NULL;
-        req->comp.func = uct_varuna_req_completed_late;
+        req->ep     = NULL;
+        req->flags |= UCT_VARUNA_REQ_FLAG_ORPHAN;
         if (uct_varuna_req_info(req)->unpacks) {
             req->get.cb = uct_varuna_req_unpack_nothing;
         }
@@ -271,42 +267,53 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
     }
 }
 
-/* An error, or neither the oldest request nor a plain one */
-static UCS_F_NOINLINE void uct_varuna_req_completed_unusual(uct_varuna_req_t *req)
+/* One lane completes in order: this covers all before it */
+void uct_varuna_req_completion(uct_completion_t *comp)
 {
-    uct_varuna_ep_t *ep = req->ep;
+    uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
+    uct_varuna_ep_t *ep   = req->ep;
 
-    if (req->comp.status != UCS_OK) {
+    if (ucs_unlikely(ep == NULL)) {
+        return; /* Its endpoint is gone, its grave releases it */
+    }
+
+    if (ucs_unlikely(comp->status != UCS_OK)) {
         /* Decided by the evidence, not by UCX's word for it: requests before
          * and after the failing one get statuses which they do not deserve */
-        uct_varuna_ep_lane_error(ep, ep->lane.ep, req->comp.status);
+        uct_varuna_ep_lane_error(ep, ep->lane.ep, comp->status);
         return;
     }
 
     ep->lane.acked_psn = req->end_psn;
-    uct_varuna_ep_retire_before(ep, req);
+    if (ep->hot.reqs.tail != req) {
+        uct_varuna_ep_retire_before(ep, req);
+    }
+
     uct_varuna_ep_retire_head(ep, UCS_OK);
     uct_varuna_ep_finished_some(ep);
 }
 
-/* One lane completes in order: this covers all before it. Usually there are none. */
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_completed(uct_varuna_req_t *req, int is_read)
+/* The same, of a request that has succeeded. Most are the oldest one, and plain. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_req_succeeded(uct_completion_t *comp, int is_read)
 {
-    uct_varuna_ep_t *ep         = req->ep;
-    uct_completion_t *user_comp = req->user_comp;
+    uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
+    uct_varuna_ep_t *ep   = req->ep;
+    uct_completion_t *user_comp;
 
-    if (ucs_unlikely((req->comp.status != UCS_OK) || (ep->hot.reqs.tail != req) ||
-                     (req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {
-        uct_varuna_req_completed_unusual(req);
+    if (ucs_unlikely((req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN) ||
+                     (is_read && (req->device != UCT_VARUNA_DEVICE_HOST)) ||
+                     (ep->hot.reqs.tail != req))) {
+        uct_varuna_req_completion(comp);
         return;
     }
 
     ep->lane.acked_psn = req->end_psn;
     if (is_read) {
-        uct_varuna_ep_retire_read(ep, req);
+        --ep->hot.num_reads;
+        ep->num_settled = req->log_sn;
     }
 
+    user_comp = req->user_comp;
     uct_varuna_ep_retire_plain(ep, req);
     if (user_comp != NULL) {
         uct_invoke_completion(user_comp, UCS_OK);
@@ -315,12 +322,29 @@ uct_varuna_req_completed(uct_varuna_req_t *req, int is_read)
     uct_varuna_ep_finished_some(ep);
 }
 
-void uct_varuna_req_completion(uct_completion_t *comp)
+void uct_varuna_req_done(uct_rc_iface_send_op_t *op, const void *resp)
 {
-    uct_varuna_req_completed(ucs_container_of(comp, uct_varuna_req_t, comp), 0);
+    uct_completion_t *comp = uct_varuna_mlx5_op_done(op, resp);
+
+    if (ucs_likely(comp != NULL)) {
+        uct_varuna_req_succeeded(comp, 0);
+    }
 }
 
-void uct_varuna_req_read_completion(uct_completion_t *comp)
+void uct_varuna_req_read_done(uct_rc_iface_send_op_t *op, const void *resp)
 {
-    uct_varuna_req_completed(ucs_container_of(comp, uct_varuna_req_t, comp), 1);
+    uct_completion_t *comp = uct_varuna_mlx5_read_done(op, resp);
+
+    if (ucs_likely(comp != NULL)) {
+        uct_varuna_req_succeeded(comp, 1);
+    }
+}
+
+void uct_varuna_req_zread_done(uct_rc_iface_send_op_t *op, const void *resp)
+{
+    uct_completion_t *comp = uct_varuna_mlx5_zread_done(op, resp);
+
+    if (ucs_likely(comp != NULL)) {
+        uct_varuna_req_succeeded(comp, 1);
+    }
 }

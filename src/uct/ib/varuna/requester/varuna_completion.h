@@ -11,18 +11,25 @@
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
-/** Completion callback of saved requests. */
+/** Completion callback of all saved requests, if not one of those below is called. */
 void uct_varuna_req_completion(uct_completion_t *comp);
 
-/** The same, of reads. */
-void uct_varuna_req_read_completion(uct_completion_t *comp);
+struct uct_rc_iface_send_op;
+
+/** Called when a request that varuna.inl has posted is complete (uct_varuna_mlx5_done_t): of
+ *  all but reads, */
+void uct_varuna_req_done(struct uct_rc_iface_send_op *op, const void *resp);
+
+/** of GET_BCOPY, */
+void uct_varuna_req_read_done(struct uct_rc_iface_send_op *op, const void *resp);
+
+/** and of GET_ZCOPY. */
+void uct_varuna_req_zread_done(struct uct_rc_iface_send_op *op, const void *resp);
 
 /** Make the request's own completion ready to be given to the lane. */
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_init_comp(uct_varuna_req_t *req, uct_varuna_req_type_t type)
+static UCS_F_ALWAYS_INLINE void uct_varuna_req_init_comp(uct_varuna_req_t *req)
 {
-    req->comp.func   = uct_varuna_req_is_read(type) ? uct_varuna_req_read_completion :
-                       uct_varuna_req_completion;
+    req->comp.func   = uct_varuna_req_completion;
     req->comp.count  = 1;
     req->comp.status = UCS_OK;
 }

@@ -116,7 +116,8 @@ enum {
     UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12), /* More is to be done when it retires:
                                                   AMO_xx, its value goes to the user, or
                                                   its log write was owed */
-    UCT_VARUNA_REQ_FLAG_MARKER   = UCS_BIT(13)  /* FLUSH: no lane completes it */
+    UCT_VARUNA_REQ_FLAG_MARKER   = UCS_BIT(13), /* FLUSH: no lane completes it */
+    UCT_VARUNA_REQ_FLAG_ORPHAN   = UCS_BIT(14)  /* Its endpoint is gone */
 };
 
 /* What is over with an incarnation */
@@ -131,7 +132,7 @@ enum {
 /* What distinguishes a request that retires from a plain one */
 #define UCT_VARUNA_REQ_FLAGS_NOT_PLAIN \
     (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | \
-     UCT_VARUNA_REQ_FLAG_LAST | UCT_VARUNA_REQ_FLAG_SPECIAL)
+     UCT_VARUNA_REQ_FLAG_LAST | UCT_VARUNA_REQ_FLAG_SPECIAL | UCT_VARUNA_REQ_FLAG_ORPHAN)
 
 /* The saved request: all that a repeat needs. It takes as many cache lines as its type
  * fills; any lane looks only at the first one when it completes. */

@@ -140,7 +140,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
     if (!info->silent && (signal || (req->user_comp != NULL) ||
                           (info->kind == UCT_VARUNA_OP_GET) ||
                           (req->length > UCT_VARUNA_MAX_SILENT))) {
-        uct_varuna_req_init_comp(req, (uct_varuna_req_type_t)req->type);
+        uct_varuna_req_init_comp(req);
         comp = &req->comp;
     }
 

@@ -259,6 +259,8 @@ static inline int uct_varuna_req_fetches(const uct_varuna_req_t *req)
 typedef struct uct_varuna_req_known {
     const uct_varuna_iface_t   *iface;
     const uct_completion_t     *user_comp;
+    void                       *buffer; /* The only one, if iovcnt is 1, */
+    uct_mem_h                  memh;    /* and its outer handle */
     uint32_t                   length;
     uint8_t                    iovcnt;
 } uct_varuna_req_known_t;
@@ -269,6 +271,8 @@ static inline uct_varuna_req_known_t uct_varuna_req_know(const uct_varuna_req_t 
     const uct_varuna_req_known_t known = {
         .iface     = uct_varuna_ep_iface(req->ep),
         .user_comp = req->user_comp,
+        .buffer    = req->iov[0].buffer,
+        .memh      = req->iov[0].memh,
         .length    = req->length,
         .iovcnt    = req->iovcnt
     };
@@ -333,7 +337,7 @@ uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
 
     iov->buffer = bcopy + 1;
     iov->length = req->length;
-    iov->memh   = uct_varuna_mem_inner(bcopy->memh, req->ep->hot.nic);
+    iov->memh   = uct_varuna_mem_inner_of(bcopy->memh, req->ep->hot.nic);
     iov->stride = 0;
     iov->count  = 1;
 }

@@ -401,7 +401,7 @@ void uct_varuna_amo_step_completion(uct_completion_t *comp)
 /* What a completed request needs more than to be taken from the ring, or the end of a slab */
 #define UCT_VARUNA_AMO_PAIR_UNUSUAL \
     (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | UCT_VARUNA_REQ_FLAG_LAST | \
-     UCT_VARUNA_REQ_FLAG_LOST)
+     UCT_VARUNA_REQ_FLAG_LOST | UCT_VARUNA_REQ_FLAG_ORPHAN)
 
 /* It is usually the oldest request, and then no other one has to be looked at. */
 void uct_varuna_amo_pair_completion(uct_completion_t *comp)
@@ -410,8 +410,8 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
     uct_varuna_ep_t *ep   = req->ep;
     uct_varuna_amo_ext_t *amo;
 
-    if (ucs_unlikely((comp->status != UCS_OK) || (ep->hot.reqs.tail != req) ||
-                     (req->flags & UCT_VARUNA_AMO_PAIR_UNUSUAL))) {
+    if (ucs_unlikely((req->flags & UCT_VARUNA_AMO_PAIR_UNUSUAL) ||
+                     (comp->status != UCS_OK) || (ep->hot.reqs.tail != req))) {
         uct_varuna_req_completion(comp);
         return;
     }
