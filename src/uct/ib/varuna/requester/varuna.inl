@@ -19,44 +19,42 @@
 
 /* --- Posting a saved request on RC, by the functions that know mlx5 --- */
 
-/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
- * many as its response has, an atomic one; one if the MTU is not known. */
-static UCS_F_NOINLINE uint32_t
-uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
+/* What a message has before its payload */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_am_header_length(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
-    size_t length                     = req->length;
+    return (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
+           req->header_length : sizeof(req->am.hdr);
+}
 
-    if (info->one_packet || (mtu == 0)) {
+/* More than what any lane and we put before a message */
+#define UCT_VARUNA_AM_OVERHEAD       64
+
+/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
+ * many as its response has, an atomic one; one if the MTU is not known. An MTU is a power of
+ * two. */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type)
+{
+    int is_message  = uct_varuna_req_is_message(type);
+    uint32_t mtu    = ep->lane.mtu;
+    uint32_t length = req->length +
+                      (is_message ? uct_varuna_req_am_header_length(req, type) : 0);
+
+    if (uct_varuna_req_infos[type].one_packet ||
+        ucs_likely((length + (is_message ? UCT_VARUNA_AM_OVERHEAD : 0)) <= mtu) ||
+        (mtu == 0)) {
         return 1;
     }
 
-    if (info->kind == UCT_VARUNA_OP_AM) {
-        length += uct_varuna_tl_am_overhead(req->ep->lane.kind) +
-                  ((info->place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
-                   req->header_length : sizeof(req->am.hdr));
+    if (is_message) {
+        length += ucs_likely(ep->lane.kind == UCT_VARUNA_LANE_RC) ?
+                  UCT_VARUNA_MLX5_AM_OVERHEAD :
+                  uct_varuna_tl_am_overhead(ep->lane.kind);
     }
 
-    return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
-}
-
-/* More than what rc_mlx5 and we put before a message */
-#define UCT_VARUNA_AM_OVERHEAD       64
-
-/* The same, for requests of a known type of which most take one packet */
-static UCS_F_ALWAYS_INLINE uint32_t
-uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                               uint32_t mtu)
-{
-    uint32_t length = req->length;
-
-    if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) {
-        length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
-    } else if (uct_varuna_req_is_message(type)) {
-        length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
-    }
-
-    return ucs_likely(length <= mtu) ? 1 : uct_varuna_req_num_psns(req, mtu);
+    return (length + mtu - 1) >> ucs_ilog2(mtu);
 }
 
 /* IBV_MTU_256 */
@@ -84,8 +82,6 @@ static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
                       uct_varuna_req_type_t type, const uct_completion_t *comp)
 {
-    uint32_t num_psns = 1;
-
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_INLINE <= UCT_VARUNA_MIN_MTU);
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
     if (comp == NULL) {
@@ -95,11 +91,7 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    if (!uct_varuna_req_infos[type].one_packet) {
-        num_psns = uct_varuna_req_num_psns_inline(req, type, ep->lane.mtu);
-    }
-
-    uct_varuna_lane_advance_psn(&ep->lane, num_psns);
+    uct_varuna_lane_advance_psn(&ep->lane, uct_varuna_req_num_psns(ep, req, type));
     req->end_psn = ep->lane.psn;
     uct_varuna_req_note_write(ep, req, type);
 }

@@ -70,15 +70,17 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
 {
-    uct_varuna_lane_t *lane = &req->ep->lane;
-    ucs_status_t status     = UCS_ERR_NO_RESOURCE;
+    uct_varuna_ep_t *ep = req->ep;
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
 
     if (uct_varuna_req_complete_key(req)) {
         status = uct_varuna_req_info(req)->post(req, &req->comp);
     }
 
-    if (!UCS_STATUS_IS_ERR(status) && (lane->mtu != 0)) {
-        uct_varuna_lane_advance_psn(lane, uct_varuna_req_num_psns(req, lane->mtu));
+    if (!UCS_STATUS_IS_ERR(status) && (ep->lane.mtu != 0)) {
+        uct_varuna_lane_advance_psn(&ep->lane,
+                                    uct_varuna_req_num_psns(
+                                            ep, req, (uct_varuna_req_type_t)req->type));
     }
 
     return status;

@@ -75,6 +75,7 @@ static void uct_varuna_am_hold(uct_varuna_responder_t *resp,
         status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
     }
 
+    target->expected = 0; /* Those that are held follow the next one */
     if (status == UCS_OK) {
         uct_varuna_gap_watch(resp, target, seq);
     } else if (status != UCS_ERR_ALREADY_EXISTS) {
@@ -145,25 +146,6 @@ uct_varuna_am_exception(uct_varuna_responder_t *resp, uct_varuna_target_t *targe
     return UCS_OK;
 }
 
-/* The user keeps the descriptor, or messages are held that can be delivered now */
-static UCS_F_NOINLINE void
-uct_varuna_am_delivered(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
-                        void *data, ucs_status_t status)
-{
-    void *desc;
-
-    if (status == UCS_INPROGRESS) {
-        desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
-                                                  uct_varuna_am_hdr_t) -
-                                                  resp->iface->rx_headroom);
-        uct_recv_desc(desc) = &resp->received.release_desc;
-    }
-
-    if (target->held.num > 0) {
-        uct_varuna_am_deliver_held(resp, target);
-    }
-}
-
 /* As uct_iface_invoke_am(), without its assertion: the inner interface has it */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t length,
@@ -176,42 +158,90 @@ uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t len
     return handler->cb(handler->arg, data, length, flags);
 }
 
-ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
-                                   unsigned flags)
+/* The next message */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_am_deliver(const uct_varuna_lane_iface_t *lane, uct_varuna_target_t *target,
+                      void *data, size_t length, unsigned flags)
 {
-    uct_varuna_iface_t *iface      = ((uct_varuna_lane_iface_t*)arg)->iface;
-    uct_varuna_responder_t *resp   = iface->responder;
+    uct_varuna_iface_t *iface = lane->iface;
+    uint8_t id                = ((uct_varuna_am_hdr_t*)data)->target &
+                                UCS_MASK(UCT_VARUNA_AM_ID_BITS);
+    void *desc;
+
+    ++target->next_seq;
+    if (flags & UCT_CB_PARAM_FLAG_DESC) {
+        if (lane->kind == UCT_VARUNA_LANE_DC) {
+            /* It may be opened once more: then no user may have a buffer of it */
+            flags &= ~UCT_CB_PARAM_FLAG_DESC;
+        } else {
+            /* The user may keep it. If not, this was in the room for the user's part */
+            desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
+                                                      uct_varuna_am_hdr_t) -
+                                                      iface->rx_headroom);
+            uct_recv_desc(desc) = &iface->responder->received.release_desc;
+        }
+    }
+
+    return uct_varuna_am_call(iface, id,
+                              UCS_PTR_BYTE_OFFSET(data, sizeof(uct_varuna_am_hdr_t)),
+                              length - sizeof(uct_varuna_am_hdr_t), flags);
+}
+
+/* What is dropped, or not the next message, or followed by messages that are held */
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_am_unusual(const uct_varuna_lane_iface_t *lane, void *data, size_t length,
+                      unsigned flags)
+{
+    uct_varuna_responder_t *resp   = lane->iface->responder;
     const uct_varuna_am_hdr_t *hdr = data;
     uct_varuna_target_t *target;
     ucs_status_t status;
 
-    if (ucs_unlikely(length < sizeof(*hdr))) {
+    if (length < sizeof(*hdr)) {
         ucs_diag("rc_varuna: dropped a message of %zu bytes: too short", length);
         return UCS_OK;
     }
 
-    if (ucs_unlikely(resp == NULL)) {
+    if (resp == NULL) {
         return UCS_OK; /* The interface is being closed */
     }
 
     target = uct_varuna_am_target(resp, hdr->target >> UCT_VARUNA_AM_ID_BITS);
-    if (ucs_unlikely((target == NULL) || target->broken ||
-                     (hdr->seq != target->next_seq))) {
+    if ((target == NULL) || target->broken || (hdr->seq != target->next_seq)) {
         return uct_varuna_am_exception(resp, target, hdr, length);
     }
 
-    /* A DC lane may be opened once more: then no user may have a buffer of it */
-    if (((uct_varuna_lane_iface_t*)arg)->kind == UCT_VARUNA_LANE_DC) {
-        flags &= ~UCT_CB_PARAM_FLAG_DESC;
-    }
-
-    ++target->next_seq;
-    status = uct_varuna_am_call(iface, hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS),
-                                UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr)),
-                                length - sizeof(*hdr), flags);
-    if (ucs_unlikely((status != UCS_OK) || (target->held.num > 0))) {
-        uct_varuna_am_delivered(resp, target, data, status);
+    status = uct_varuna_am_deliver(lane, target, data, length, flags);
+    uct_varuna_am_deliver_held(resp, target);
+    if (!target->broken && (target->held.num == 0)) {
+        target->expected = target->am.number << UCT_VARUNA_AM_ID_BITS;
     }
 
     return status;
+}
+
+ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
+                                   unsigned flags)
+{
+    const uct_varuna_lane_iface_t *lane = arg;
+    uct_varuna_responder_t *resp        = lane->iface->responder;
+    const uct_varuna_am_hdr_t *hdr      = data;
+    uct_varuna_target_t *target;
+
+    UCS_STATIC_ASSERT(ucs_offsetof(uct_varuna_target_t, am) == 0);
+    if (ucs_unlikely((length < sizeof(*hdr)) || (resp == NULL))) {
+        return uct_varuna_am_unusual(lane, data, length, flags);
+    }
+
+    target = ucs_container_of(uct_varuna_numbers_peek(&resp->targets.numbers,
+                                                      hdr->target >>
+                                                      UCT_VARUNA_AM_ID_BITS),
+                              uct_varuna_target_t, am);
+    if (ucs_unlikely((target == NULL) || (hdr->seq != target->next_seq) ||
+                     ((hdr->target & ~UCS_MASK(UCT_VARUNA_AM_ID_BITS)) !=
+                      target->expected))) {
+        return uct_varuna_am_unusual(lane, data, length, flags);
+    }
+
+    return uct_varuna_am_deliver(lane, target, data, length, flags);
 }

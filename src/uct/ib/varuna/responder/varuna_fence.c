@@ -576,7 +576,8 @@ void uct_varuna_gap_break(uct_varuna_responder_t *resp,
             target->next_seq - uct_varuna_am_seq_first(target->opening), reason,
             target->held.num);
     uct_varuna_held_clear(&target->held);
-    target->broken = 1;
+    target->broken   = 1;
+    target->expected = 0;
     if (!target->gap.watched) {
         target->gap.watched = 1;
         ucs_list_add_tail(&resp->received.gaps, &target->gap.list);

@@ -61,6 +61,8 @@ struct uct_varuna_target {
     /* Receive side, main thread only */
     uct_varuna_numbered_t      am;        /* Its number in AM headers */
     uint32_t                   next_seq;
+    uint32_t                   expected;  /* The number as in headers. 0: a look at what
+                                             follows is needed */
     uint8_t                    broken;    /* A message is missing for good */
     uint8_t                    orphan;    /* The requester was given up */
     uct_varuna_held_t          held;      /* Messages after the next one */

@@ -388,6 +388,7 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
 void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
 {
     target->broken      = 1;
+    target->expected    = 0;
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
     uct_varuna_target_disconnect(resp, target);
     uct_varuna_ctl_lock(resp->ctl);

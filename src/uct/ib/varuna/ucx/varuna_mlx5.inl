@@ -42,6 +42,9 @@ extern __typeof__(uct_ib_mlx5_iface_get_res_domain) uct_ib_mlx5_iface_get_res_do
 
 /* --- Posting --- */
 
+/* As uct_varuna_mlx5_am_overhead() */
+#define UCT_VARUNA_MLX5_AM_OVERHEAD  sizeof(uct_rc_mlx5_hdr_t)
+
 /* Control segment, remote address, inline header, entry */
 #define UCT_VARUNA_MLX5_LOG_WQE_SIZE \
     (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) + \
