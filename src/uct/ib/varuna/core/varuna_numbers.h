@@ -75,8 +75,9 @@ uct_varuna_numbers_peek(const uct_varuna_numbers_t *numbers, uint32_t number)
 {
     const uct_varuna_number_table_t *table =
             __atomic_load_n(&numbers->table, __ATOMIC_ACQUIRE);
+    size_t index                           = number & table->mask;
 
-    return __atomic_load_n(&table->objects[number & table->mask], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&table->objects[index], __ATOMIC_ACQUIRE);
 }
 
 /** @return The object, or NULL. */

@@ -306,7 +306,7 @@ uct_varuna_lane_poll(const uct_varuna_lane_poll_t *lane)
 
 /**
  * Progress the inner interfaces that carry traffic. One carries traffic from the call in
- * which something is found on it; the caller polls one of the others in every 16th
+ * which something is found on it; the caller polls one of the others in every 32nd
  * call. After uct_varuna_lanes_event_arm(), all count as such for some calls, so that
  * progress finds what has woken the caller.
  *

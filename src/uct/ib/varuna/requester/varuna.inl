@@ -32,19 +32,23 @@ uct_varuna_req_am_header_length(const uct_varuna_req_t *req, uct_varuna_req_type
 
 /* PSNs which the request's packets take: a message of n MTUs takes n, a read as
  * many as its response has, an atomic one; one if the MTU is not known. An MTU is a power of
- * two. */
+ * two. @a length: of the request, which the caller may know */
 static UCS_F_ALWAYS_INLINE uint32_t
 uct_varuna_req_num_psns(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
-                        uct_varuna_req_type_t type)
+                        uct_varuna_req_type_t type, uint32_t length)
 {
-    int is_message  = uct_varuna_req_is_message(type);
-    uint32_t mtu    = ep->lane.mtu;
-    uint32_t length = req->length +
-                      (is_message ? uct_varuna_req_am_header_length(req, type) : 0);
+    int is_message = uct_varuna_req_is_message(type);
+    uint32_t mtu   = ep->lane.mtu;
 
-    if (uct_varuna_req_infos[type].one_packet ||
-        ucs_likely((length + (is_message ? UCT_VARUNA_AM_OVERHEAD : 0)) <= mtu) ||
-        (mtu == 0)) {
+    if (uct_varuna_req_infos[type].one_packet) {
+        return 1;
+    }
+
+    if (is_message) {
+        length += uct_varuna_req_am_header_length(req, type);
+    }
+
+    if (ucs_likely((length + (is_message ? UCT_VARUNA_AM_OVERHEAD : 0)) <= mtu)) {
         return 1;
     }
 
@@ -54,7 +58,7 @@ uct_varuna_req_num_psns(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
                   uct_varuna_tl_am_overhead(ep->lane.kind);
     }
 
-    return (length + mtu - 1) >> ucs_ilog2(mtu);
+    return (mtu == 0) ? 1 : ((length + mtu - 1) >> ucs_ilog2(mtu));
 }
 
 /* IBV_MTU_256 */
@@ -80,7 +84,8 @@ uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
  * what is short takes one packet. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                      uct_varuna_req_type_t type, const uct_completion_t *comp)
+                      uct_varuna_req_type_t type, uint32_t length,
+                      const uct_completion_t *comp)
 {
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_INLINE <= UCT_VARUNA_MIN_MTU);
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
@@ -91,7 +96,7 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    uct_varuna_lane_advance_psn(&ep->lane, uct_varuna_req_num_psns(ep, req, type));
+    uct_varuna_lane_advance_psn(&ep->lane, uct_varuna_req_num_psns(ep, req, type, length));
     req->end_psn = ep->lane.psn;
     uct_varuna_req_note_write(ep, req, type);
 }
@@ -159,11 +164,12 @@ uct_varuna_req_fill_log(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
 /* It is posted, and its log entry after it */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_posted_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                           uct_varuna_req_type_t type, uct_completion_t *comp)
+                           uct_varuna_req_type_t type, uint32_t length,
+                           uct_completion_t *comp)
 {
     req->log_sn = ep->hot.log_next++;
     req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
-    uct_varuna_req_posted(ep, req, type, comp);
+    uct_varuna_req_posted(ep, req, type, length, comp);
     uct_varuna_lane_advance_psn(&ep->lane, 1);
     ++ep->stats.logged;
 }
@@ -180,7 +186,7 @@ uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     uct_varuna_req_fill_log(ep, req, &log);
     status = uct_varuna_req_post_put(ep, req, type, known, &log, comp);
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted_pair(ep, req, type, comp);
+        uct_varuna_req_posted_pair(ep, req, type, known->length, comp);
     }
 
     return status;
@@ -212,7 +218,7 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, NULL, req->data,
                                          &req->comp);
         if (ucs_likely(status == UCS_OK)) {
-            uct_varuna_req_posted(ep, req, type, &req->comp);
+            uct_varuna_req_posted(ep, req, type, cas.width, &req->comp);
         }
         return status;
     }
@@ -221,7 +227,7 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, &log, req->data,
                                      &req->comp);
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted_pair(ep, req, type, &req->comp);
+        uct_varuna_req_posted_pair(ep, req, type, cas.width, &req->comp);
     }
 
     return status;
@@ -241,7 +247,7 @@ uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
     status = uct_varuna_req_post_put(ep, req, type, known, NULL, comp);
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted(ep, req, type, comp);
+        uct_varuna_req_posted(ep, req, type, known->length, comp);
     }
 
     return status;
@@ -293,7 +299,7 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     }
 
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted(ep, req, type, comp);
+        uct_varuna_req_posted(ep, req, type, known->length, comp);
     }
 
     return status;

@@ -80,7 +80,8 @@ ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
     if (!UCS_STATUS_IS_ERR(status) && (ep->lane.mtu != 0)) {
         uct_varuna_lane_advance_psn(&ep->lane,
                                     uct_varuna_req_num_psns(
-                                            ep, req, (uct_varuna_req_type_t)req->type));
+                                            ep, req, (uct_varuna_req_type_t)req->type,
+                                            req->length));
     }
 
     return status;
@@ -159,7 +160,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         return status;
     }
 
-    uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, comp);
+    uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, req->length, comp);
     if (is_logged) {
         uct_varuna_req_add_log(ep, req, fused ? &bell : NULL);
     }

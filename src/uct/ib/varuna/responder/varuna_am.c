@@ -158,33 +158,29 @@ uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t len
     return handler->cb(handler->arg, data, length, flags);
 }
 
-/* The next message */
+/* The next message. @a data: with our header */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_am_deliver(const uct_varuna_lane_iface_t *lane, uct_varuna_target_t *target,
-                      void *data, size_t length, unsigned flags)
+uct_varuna_am_deliver(uct_varuna_responder_t *resp, const uct_varuna_lane_iface_t *lane,
+                      uct_varuna_iface_t *iface, uint8_t id, void *data, size_t length,
+                      unsigned flags)
 {
-    uct_varuna_iface_t *iface = lane->iface;
-    uint8_t id                = ((uct_varuna_am_hdr_t*)data)->target &
-                                UCS_MASK(UCT_VARUNA_AM_ID_BITS);
+    void *payload = UCS_PTR_BYTE_OFFSET(data, sizeof(uct_varuna_am_hdr_t));
     void *desc;
 
-    ++target->next_seq;
     if (flags & UCT_CB_PARAM_FLAG_DESC) {
         if (lane->kind == UCT_VARUNA_LANE_DC) {
             /* It may be opened once more: then no user may have a buffer of it */
             flags &= ~UCT_CB_PARAM_FLAG_DESC;
         } else {
-            /* The user may keep it. If not, this was in the room for the user's part */
-            desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
-                                                      uct_varuna_am_hdr_t) -
-                                                      iface->rx_headroom);
-            uct_recv_desc(desc) = &iface->responder->received.release_desc;
+            /* In case that the user keeps it. The header is not needed any more */
+            desc                = UCS_PTR_BYTE_OFFSET(payload,
+                                                      -(ptrdiff_t)iface->rx_headroom);
+            uct_recv_desc(desc) = &resp->received.release_desc;
         }
     }
 
-    return uct_varuna_am_call(iface, id,
-                              UCS_PTR_BYTE_OFFSET(data, sizeof(uct_varuna_am_hdr_t)),
-                              length - sizeof(uct_varuna_am_hdr_t), flags);
+    return uct_varuna_am_call(iface, id, payload, length - sizeof(uct_varuna_am_hdr_t),
+                              flags);
 }
 
 /* What is dropped, or not the next message, or followed by messages that are held */
@@ -192,7 +188,8 @@ static UCS_F_NOINLINE ucs_status_t
 uct_varuna_am_unusual(const uct_varuna_lane_iface_t *lane, void *data, size_t length,
                       unsigned flags)
 {
-    uct_varuna_responder_t *resp   = lane->iface->responder;
+    uct_varuna_iface_t *iface      = lane->iface;
+    uct_varuna_responder_t *resp   = iface->responder;
     const uct_varuna_am_hdr_t *hdr = data;
     uct_varuna_target_t *target;
     ucs_status_t status;
@@ -211,7 +208,10 @@ uct_varuna_am_unusual(const uct_varuna_lane_iface_t *lane, void *data, size_t le
         return uct_varuna_am_exception(resp, target, hdr, length);
     }
 
-    status = uct_varuna_am_deliver(lane, target, data, length, flags);
+    ++target->next_seq;
+    status = uct_varuna_am_deliver(resp, lane, iface,
+                                   hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS), data,
+                                   length, flags);
     uct_varuna_am_deliver_held(resp, target);
     if (!target->broken && (target->held.num == 0)) {
         target->expected = target->am.number << UCT_VARUNA_AM_ID_BITS;
@@ -224,24 +224,32 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
                                    unsigned flags)
 {
     const uct_varuna_lane_iface_t *lane = arg;
-    uct_varuna_responder_t *resp        = lane->iface->responder;
+    uct_varuna_iface_t *iface           = lane->iface;
+    uct_varuna_responder_t *resp        = iface->responder;
     const uct_varuna_am_hdr_t *hdr      = data;
     uct_varuna_target_t *target;
+    uint32_t id;
 
     UCS_STATIC_ASSERT(ucs_offsetof(uct_varuna_target_t, am) == 0);
     if (ucs_unlikely((length < sizeof(*hdr)) || (resp == NULL))) {
         return uct_varuna_am_unusual(lane, data, length, flags);
     }
 
+    id     = hdr->target;
     target = ucs_container_of(uct_varuna_numbers_peek(&resp->targets.numbers,
-                                                      hdr->target >>
-                                                      UCT_VARUNA_AM_ID_BITS),
+                                                      id >> UCT_VARUNA_AM_ID_BITS),
                               uct_varuna_target_t, am);
-    if (ucs_unlikely((target == NULL) || (hdr->seq != target->next_seq) ||
-                     ((hdr->target & ~UCS_MASK(UCT_VARUNA_AM_ID_BITS)) !=
-                      target->expected))) {
+    if (ucs_unlikely(target == NULL)) {
         return uct_varuna_am_unusual(lane, data, length, flags);
     }
 
-    return uct_varuna_am_deliver(lane, target, data, length, flags);
+    /* Only the id is left if the number is the expected one */
+    id ^= target->expected;
+    if (ucs_unlikely((id > UCS_MASK(UCT_VARUNA_AM_ID_BITS)) ||
+                     (hdr->seq != target->next_seq))) {
+        return uct_varuna_am_unusual(lane, data, length, flags);
+    }
+
+    ++target->next_seq;
+    return uct_varuna_am_deliver(resp, lane, iface, id, data, length, flags);
 }
