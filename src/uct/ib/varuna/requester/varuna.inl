@@ -67,16 +67,11 @@ uct_varuna_req_num_psns(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
 /* A completed write may be on its way to memory. A read of the same lane that returns later
  * proves that it has arrived, if both are of the host's memory, or of the same device's. */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                          uct_varuna_req_type_t type)
+uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 {
-    if (uct_varuna_req_is_read(type)) {
-        req->log_sn = ep->num_writes;
-    } else if (!uct_varuna_req_is_message(type)) {
-        ++ep->num_writes;
-        if (ucs_unlikely(req->device != UCT_VARUNA_DEVICE_HOST)) {
-            uct_varuna_device_note_write(ep, req);
-        }
+    ++ep->num_writes;
+    if (ucs_unlikely(req->device != UCT_VARUNA_DEVICE_HOST)) {
+        uct_varuna_device_note_write(ep, req);
     }
 }
 
@@ -89,6 +84,10 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 {
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_INLINE <= UCT_VARUNA_MIN_MTU);
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
+    if (uct_varuna_req_is_read(type)) {
+        req->log_sn = ep->num_writes;
+    }
+
     if (comp == NULL) {
         ep->hot.last_silent = req;
         ++ep->hot.silent;
@@ -98,7 +97,9 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
     uct_varuna_lane_advance_psn(&ep->lane, uct_varuna_req_num_psns(ep, req, type, length));
     req->end_psn = ep->lane.psn;
-    uct_varuna_req_note_write(ep, req, type);
+    if (!uct_varuna_req_is_read(type) && !uct_varuna_req_is_message(type)) {
+        uct_varuna_req_note_write(ep, req);
+    }
 }
 
 /* Whether a request is posted without a completion. Of requests without a user's

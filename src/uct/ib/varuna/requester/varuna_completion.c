@@ -324,27 +324,27 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_req_succeeded(uct_completion_t *comp,
 
 void uct_varuna_req_done(uct_rc_iface_send_op_t *op, const void *resp)
 {
-    uct_completion_t *comp = uct_varuna_mlx5_op_done(op, resp);
-
-    if (ucs_likely(comp != NULL)) {
-        uct_varuna_req_succeeded(comp, 0);
+    if (ucs_likely(resp != NULL)) {
+        uct_varuna_req_succeeded(uct_varuna_mlx5_op_done(op), 0);
+    } else {
+        uct_varuna_mlx5_op_purged(op);
     }
 }
 
 void uct_varuna_req_read_done(uct_rc_iface_send_op_t *op, const void *resp)
 {
-    uct_completion_t *comp = uct_varuna_mlx5_read_done(op, resp);
-
-    if (ucs_likely(comp != NULL)) {
-        uct_varuna_req_succeeded(comp, 1);
+    if (ucs_likely(resp != NULL)) {
+        uct_varuna_req_succeeded(uct_varuna_mlx5_read_done(op, resp), 1);
+    } else {
+        uct_varuna_mlx5_read_purged(op);
     }
 }
 
 void uct_varuna_req_zread_done(uct_rc_iface_send_op_t *op, const void *resp)
 {
-    uct_completion_t *comp = uct_varuna_mlx5_zread_done(op, resp);
-
-    if (ucs_likely(comp != NULL)) {
-        uct_varuna_req_succeeded(comp, 1);
+    if (ucs_likely(resp != NULL)) {
+        uct_varuna_req_succeeded(uct_varuna_mlx5_zread_done(op), 1);
+    } else {
+        uct_varuna_mlx5_zread_purged(op);
     }
 }

@@ -51,9 +51,9 @@ extern __typeof__(uct_ib_mlx5_iface_get_res_domain) uct_ib_mlx5_iface_get_res_do
      sizeof(struct mlx5_wqe_inl_data_seg) + sizeof(uint64_t))
 
 /* Called by UCX when a request that has a completion is complete: its owner's function, which
- * begins with one of uct_varuna_mlx5_xx_done() and gets the completion from it, or NULL. UCX
- * purges its queue after an error: then it has called the completion, and there is no
- * response. */
+ * begins with one of uct_varuna_mlx5_xx_done() and gets the completion from it. When UCX purges
+ * its queue after an error, it calls the completion itself, and then this function without a
+ * response: that is for uct_varuna_mlx5_xx_purged(). */
 typedef uct_rc_send_handler_t uct_varuna_mlx5_done_t;
 
 /* An operation that UCX has purged carries a status, which must not stay there when it is
@@ -66,18 +66,17 @@ static inline void uct_varuna_mlx5_op_clear(uct_rc_iface_send_op_t *op)
 /* Of all but reads. The operation is free before the user is called, who may post the next
  * one. */
 static UCS_F_ALWAYS_INLINE uct_completion_t *
-uct_varuna_mlx5_op_done(uct_rc_iface_send_op_t *op, const void *resp)
+uct_varuna_mlx5_op_done(uct_rc_iface_send_op_t *op)
 {
-    uct_completion_t *comp = op->user_comp;
-
     UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
-    if (ucs_unlikely(resp == NULL)) {
-        uct_varuna_mlx5_op_clear(op);
-        comp = NULL;
-    }
-
     uct_rc_iface_put_send_op(op);
-    return comp;
+    return op->user_comp;
+}
+
+static inline void uct_varuna_mlx5_op_purged(uct_rc_iface_send_op_t *op)
+{
+    uct_varuna_mlx5_op_clear(op);
+    uct_rc_iface_put_send_op(op);
 }
 
 /* Work requests of one RC endpoint, built from UCX's inline functions: one, or two that
@@ -493,40 +492,51 @@ uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
     return UCS_OK;
 }
 
+/* The interface of a read of uct_varuna_mlx5_get_bcopy(), of which it tells that it is over */
+static UCS_F_ALWAYS_INLINE uct_rc_iface_t *
+uct_varuna_mlx5_read_end(const uct_rc_iface_send_op_t *op)
+{
+    uct_rc_iface_t *iface = ucs_container_of(
+            ucs_mpool_obj_owner((void*)ucs_derived_of(op, uct_rc_iface_send_desc_t)),
+            uct_rc_iface_t, tx.mp);
+
+    iface->tx.reads_completed += op->length;
+    return iface;
+}
+
 /* Of uct_varuna_mlx5_get_bcopy() */
 static UCS_F_ALWAYS_INLINE uct_completion_t *
 uct_varuna_mlx5_read_done(uct_rc_iface_send_op_t *op, const void *resp)
 {
-    uct_rc_iface_send_desc_t *desc = ucs_derived_of(op, uct_rc_iface_send_desc_t);
-    uct_rc_iface_t *iface          = ucs_container_of(ucs_mpool_obj_owner(desc),
-                                                      uct_rc_iface_t, tx.mp);
-    uct_completion_t *comp         = op->user_comp;
-    const uct_varuna_mlx5_read_t *read;
+    uct_completion_t *comp             = op->user_comp;
+    const uct_varuna_mlx5_read_t *read = op->unpack_arg;
 
-    iface->tx.reads_completed += op->length;
-    if (ucs_likely(resp != NULL)) {
-        read = op->unpack_arg;
-        read->cb(read->arg, resp, op->length);
-    } else {
-        uct_varuna_mlx5_op_clear(op);
-        uct_rc_iface_update_reads(iface);
-        comp = NULL;
-    }
-
-    ucs_mpool_put_inline(desc);
+    uct_varuna_mlx5_read_end(op);
+    read->cb(read->arg, resp, op->length);
+    ucs_mpool_put_inline(op);
     return comp;
+}
+
+static inline void uct_varuna_mlx5_read_purged(uct_rc_iface_send_op_t *op)
+{
+    uct_rc_iface_update_reads(uct_varuna_mlx5_read_end(op));
+    uct_varuna_mlx5_op_clear(op);
+    ucs_mpool_put_inline(op);
 }
 
 /* Of uct_varuna_mlx5_get_zcopy() */
 static UCS_F_ALWAYS_INLINE uct_completion_t *
-uct_varuna_mlx5_zread_done(uct_rc_iface_send_op_t *op, const void *resp)
+uct_varuna_mlx5_zread_done(uct_rc_iface_send_op_t *op)
 {
     op->iface->tx.reads_completed += op->length;
-    if (ucs_unlikely(resp == NULL)) {
-        uct_rc_iface_update_reads(op->iface);
-    }
+    return uct_varuna_mlx5_op_done(op);
+}
 
-    return uct_varuna_mlx5_op_done(op, resp);
+static inline void uct_varuna_mlx5_zread_purged(uct_rc_iface_send_op_t *op)
+{
+    op->iface->tx.reads_completed += op->length;
+    uct_rc_iface_update_reads(op->iface);
+    uct_varuna_mlx5_op_purged(op);
 }
 
 /** The same as uct_ep_get_bcopy(); @a comp must be given. */
