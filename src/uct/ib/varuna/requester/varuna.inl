@@ -537,17 +537,15 @@ uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcn
         req->iov[0].buffer = iov->buffer;
         req->iov[0].length = length;
         req->iov[0].memh   = iov->memh;
-        req->iov[0].stride = 0;
-        req->iov[0].count  = 1;
         return;
     }
 
     for (i = 0; i < iovcnt; ++i) {
-        req->iov[i] = iov[i];
-        if (ucs_unlikely(iov[i].length == 0)) {
-            /* Callers need not set it: UCP does not */
-            req->iov[i].memh = UCT_MEM_HANDLE_NULL;
-        }
+        req->iov[i].buffer = iov[i].buffer;
+        req->iov[i].length = uct_iov_get_length(&iov[i]);
+        /* Callers need not set that of an empty one: UCP does not */
+        req->iov[i].memh   = (req->iov[i].length == 0) ? UCT_MEM_HANDLE_NULL :
+                             iov[i].memh;
     }
 }
 

@@ -134,6 +134,13 @@ enum {
     (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | \
      UCT_VARUNA_REQ_FLAG_LAST | UCT_VARUNA_REQ_FLAG_SPECIAL | UCT_VARUNA_REQ_FLAG_ORPHAN)
 
+/* A buffer of the user: rc_mlx5 knows of no strides */
+typedef struct uct_varuna_req_iov {
+    void                       *buffer;
+    size_t                     length;
+    uct_mem_h                  memh;      /* The outer handle */
+} uct_varuna_req_iov_t;
+
 /* The saved request: all that a repeat needs. It takes as many cache lines as its type
  * fills; any lane looks only at the first one when it completes. */
 struct uct_varuna_req {
@@ -182,7 +189,7 @@ struct uct_varuna_req {
     union {
         uint8_t                data[UCT_VARUNA_MAX_INLINE]; /* Payload, short */
         struct {
-            uct_iov_t          iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
+            uct_varuna_req_iov_t iov[UCT_VARUNA_MAX_IOV];
             uint8_t            header[UCT_VARUNA_MAX_INLINE]; /* AM_ZCOPY: after the
                                              last iov, uct_varuna_req_am_header() */
         };

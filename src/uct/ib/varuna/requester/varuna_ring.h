@@ -324,8 +324,11 @@ uct_varuna_req_fill_iov(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
     unsigned i;
 
     for (i = 0; i < iovcnt; ++i) {
-        iov[i]      = req->iov[i];
-        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
+        iov[i].buffer = req->iov[i].buffer;
+        iov[i].length = req->iov[i].length;
+        iov[i].memh   = uct_varuna_mem_inner(req->iov[i].memh, nic);
+        iov[i].stride = 0;
+        iov[i].count  = 1;
     }
 }
 
