@@ -172,7 +172,7 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_get_is_amo(const uct_varuna_iface_t *iface, size_t length)
 {
-    return length <= uct_varuna_requester(iface)->amo_get_max;
+    return length <= uct_varuna_requester(iface)->amo->get_max;
 }
 
 static ucs_status_t

@@ -116,7 +116,6 @@ struct uct_varuna_requester {
         ucs_mpool_t            bcopies;       /* Registered packing buffers */
     } pools;
     const struct uct_varuna_amo_ops *amo;     /* The mode of atomics */
-    size_t                     amo_get_max;   /* Longest read that it makes, 0: none */
     unsigned                   outstanding;   /* Unfinished requests of all */
     unsigned                   num_pending;   /* Pending requests of all */
     struct {

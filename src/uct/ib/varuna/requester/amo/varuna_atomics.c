@@ -213,8 +213,7 @@ static ucs_mpool_ops_t uct_varuna_amo_mpool_ops = {
 ucs_status_t uct_varuna_atomics_init(uct_varuna_requester_t *requester,
                                      const uct_varuna_amo_ops_t *ops)
 {
-    requester->amo         = ops;
-    requester->amo_get_max = (ops->get != NULL) ? sizeof(uint64_t) : 0;
+    requester->amo = ops;
     return uct_varuna_compat_mpool_init(&requester->pools.amos, ops->size, 64,
                                         &uct_varuna_amo_mpool_ops,
                                         "varuna_amo");

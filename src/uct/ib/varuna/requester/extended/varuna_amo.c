@@ -610,6 +610,7 @@ static int uct_varuna_amo_extended_is_away(uct_varuna_ep_t *ep)
 const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
     .start      = uct_varuna_amo_start,
     .get        = uct_varuna_amo_extended_get,
+    .get_max    = sizeof(uint64_t),
     .init       = uct_varuna_amo_extended_init,
     .listen     = uct_varuna_amo_home_listen,
     .open       = uct_varuna_amo_extended_open,
