@@ -88,6 +88,9 @@ static void uct_varuna_iface_scan(uct_varuna_tl_iface_t *iface, ucs_time_t now)
     uct_varuna_link_tick(&base->link_table, now);
     uct_varuna_admin_publish(&iface->admin, &base->link_table);
     uct_varuna_scan(&iface->super, now);
+    if (ucs_unlikely(iface->lives != 0)) {
+        uct_varuna_join_scan(iface, now);
+    }
 }
 
 /* Everything beyond the inner interfaces' own progress. The result is never counted: a

@@ -371,8 +371,9 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                         uct_varuna_req_type_t type, uct_completion_t *comp,
                         uct_rkey_t rkey);
 
-/** Close the gate for a request whose key lacks a NIC of the peer that was reset. */
-void uct_varuna_gate_check_key(uct_varuna_ep_t *ep, uct_rkey_t rkey);
+/** Close the gate for a new request whose key lacks a NIC of the peer that was opened again. If it
+ *  is closed, uct_varuna_req_start_slow() looks at the key. */
+void uct_varuna_gate_check_key(uct_varuna_req_t *req, uct_rkey_t rkey);
 
 /** As uct_varuna_req_start(), for a request that may have to wait, or that UCX posts. */
 ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,

@@ -108,7 +108,7 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     }
 
     if (ucs_unlikely(ep->hot.gate & uct_varuna_rkey_lacks(rkey))) {
-        uct_varuna_gate_check_key(ep, rkey);
+        uct_varuna_gate_check_key(req, rkey);
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);

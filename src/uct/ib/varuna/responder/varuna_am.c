@@ -26,6 +26,9 @@
 /* Of descriptors which the user kept */
 static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 {
+    uint32_t *num_kept = ucs_container_of(self, uct_varuna_kept_t, desc)->num_kept;
+
+    --*num_kept;
     uct_iface_release_desc(UCS_PTR_BYTE_OFFSET(desc,
                                                -(ptrdiff_t)
                                                sizeof(uct_varuna_am_hdr_t)));
@@ -33,7 +36,12 @@ static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 
 void uct_varuna_am_init(uct_varuna_responder_t *resp)
 {
-    resp->received.release_desc.cb = uct_varuna_am_release;
+    unsigned link;
+
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
+        resp->received.release[link].desc.cb  = uct_varuna_am_release;
+        resp->received.release[link].num_kept = &resp->iface->links[link].num_kept;
+    }
     ucs_list_head_init(&resp->received.gaps);
 }
 
@@ -158,29 +166,39 @@ uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t len
     return handler->cb(handler->arg, data, length, flags);
 }
 
-/* The next message. @a data: with our header */
-static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_am_deliver(uct_varuna_responder_t *resp, const uct_varuna_lane_iface_t *lane,
-                      uct_varuna_iface_t *iface, uint8_t id, void *data, size_t length,
-                      unsigned flags)
+/* The user keeps the descriptor, or has returned an error. The header is not needed any more */
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_am_kept(const uct_varuna_lane_iface_t *lane, void *data, ucs_status_t status)
 {
-    void *payload = UCS_PTR_BYTE_OFFSET(data, sizeof(uct_varuna_am_hdr_t));
+    uct_varuna_responder_t *resp = lane->iface->responder;
     void *desc;
 
-    if (flags & UCT_CB_PARAM_FLAG_DESC) {
-        if (lane->kind == UCT_VARUNA_LANE_DC) {
-            /* It may be opened once more: then no user may have a buffer of it */
-            flags &= ~UCT_CB_PARAM_FLAG_DESC;
-        } else {
-            /* In case that the user keeps it. The header is not needed any more */
-            desc                = UCS_PTR_BYTE_OFFSET(payload,
-                                                      -(ptrdiff_t)iface->rx_headroom);
-            uct_recv_desc(desc) = &resp->received.release_desc;
-        }
+    if (status == UCS_INPROGRESS) {
+        desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
+                                                  uct_varuna_am_hdr_t) -
+                                                  resp->iface->rx_headroom);
+        uct_recv_desc(desc) = &resp->received.release[lane->link].desc;
+        ++*resp->received.release[lane->link].num_kept;
     }
 
-    return uct_varuna_am_call(iface, id, payload, length - sizeof(uct_varuna_am_hdr_t),
-                              flags);
+    return status;
+}
+
+/* The next message. @a data: with our header */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_am_deliver(const uct_varuna_lane_iface_t *lane, uct_varuna_iface_t *iface,
+                      uint8_t id, void *data, size_t length, unsigned flags)
+{
+    ucs_status_t status;
+
+    /* A DC lane may be opened once more: then no user may have a buffer of it */
+    if (lane->kind == UCT_VARUNA_LANE_DC) {
+        flags &= ~UCT_CB_PARAM_FLAG_DESC;
+    }
+
+    status = uct_varuna_am_call(iface, id, UCS_PTR_BYTE_OFFSET(data, sizeof(uct_varuna_am_hdr_t)),
+                                length - sizeof(uct_varuna_am_hdr_t), flags);
+    return ucs_likely(status == UCS_OK) ? UCS_OK : uct_varuna_am_kept(lane, data, status);
 }
 
 /* What is dropped, or not the next message, or followed by messages that are held */
@@ -209,9 +227,8 @@ uct_varuna_am_unusual(const uct_varuna_lane_iface_t *lane, void *data, size_t le
     }
 
     ++target->next_seq;
-    status = uct_varuna_am_deliver(resp, lane, iface,
-                                   hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS), data,
-                                   length, flags);
+    status = uct_varuna_am_deliver(lane, iface, hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS),
+                                   data, length, flags);
     uct_varuna_am_deliver_held(resp, target);
     if (!target->broken && (target->held.num == 0)) {
         target->expected = target->am.number << UCT_VARUNA_AM_ID_BITS;
@@ -251,5 +268,5 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     }
 
     ++target->next_seq;
-    return uct_varuna_am_deliver(resp, lane, iface, id, data, length, flags);
+    return uct_varuna_am_deliver(lane, iface, id, data, length, flags);
 }

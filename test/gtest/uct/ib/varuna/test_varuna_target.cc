@@ -85,7 +85,11 @@ UCS_TEST_F(test_varuna_target, keys_for_those_who_own_one) {
     req.nic                            = 1;
     ask(alice, opening);
     expect(UCS_OK);
-    req.nic = NUM_LINKS;
+    req.generation = 1;
+    ask(alice, opening);
+    expect(UCS_ERR_NO_DEVICE);
+    req.generation = 0;
+    req.nic        = NUM_LINKS;
     ask(alice, opening);
     expect(UCS_ERR_NO_DEVICE);
     req.nic   = 1;
@@ -257,6 +261,26 @@ UCS_TEST_F(test_varuna_target, connect_takes_a_spare_queue_pair) {
     EXPECT_EQ(fake_lane::lid(alice.host, 1), qp(alice, 1)->lid);
     host->dispatch(); /* The main thread makes the next one */
     EXPECT_EQ(created + 1, rc.num_created);
+}
+
+/* A requester that knows another life of our NIC has keys that are not of this one */
+UCS_TEST_F(test_varuna_target, connect_in_another_life) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    host->iface()->md->nics[1].generation = 2;
+    for (unsigned other : {0, 1, 3}) {
+        generation = other;
+        EXPECT_EQ(UCS_ERR_NO_DEVICE, connect(alice, opening, 1, 1)) << other;
+        EXPECT_EQ(0u, target(alice)->qps[1].epoch);
+    }
+
+    generation                        = 2;
+    host->iface()->links[1].is_closed = 1;
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, connect(alice, opening, 1, 1)) << "it is away";
+    host->iface()->links[1].is_closed = 0;
+    EXPECT_EQ(UCS_OK, connect(alice, opening, 1, 1));
+    EXPECT_EQ(1u, target(alice)->qps[1].epoch);
+    host->iface()->md->nics[1].generation = 0;
 }
 
 UCS_TEST_F(test_varuna_target, connect_asked_again) {
