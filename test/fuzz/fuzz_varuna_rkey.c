@@ -7,6 +7,7 @@
 #include "config.h"
 #include <uct/ib/varuna/md/varuna_nic.h>
 #include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
@@ -45,6 +46,10 @@ ucs_status_t uct_rkey_release(uct_component_h component,
 uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md)
 {
     return 0;
+}
+
+void uct_varuna_tl_note_dead(uct_md_h md, int is_dead)
+{
 }
 
 /* It has what was packed, and nobody has found out yet for which lives that is complete */
