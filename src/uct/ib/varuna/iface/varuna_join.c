@@ -18,6 +18,9 @@
 #include <ucs/arch/bitops.h>
 #include <ucs/debug/log.h>
 
+/* Seconds for a requester that was told to leave a link, to ask for a connection on another */
+#define UCT_VARUNA_JOIN_QUIET        1
+
 
 /* --- Closing --- */
 
@@ -118,12 +121,28 @@ static int uct_varuna_join_step_end(uct_varuna_tl_iface_t *iface, unsigned link,
     return 1;
 }
 
+/* @return Whether no peer has left a link for so long that those which can have. */
+static int uct_varuna_join_is_quiet(uct_varuna_tl_iface_t *iface, unsigned link, ucs_time_t now)
+{
+    return (iface->leaves[link].since != 0) &&
+           ((now - iface->leaves[link].since) > (ucs_time_from_sec(UCT_VARUNA_JOIN_QUIET) +
+                                                 iface->super.super.config.packet_lifetime));
+}
+
 /* The NIC is to be removed, and works. It is closed when no interface uses it. */
-static void uct_varuna_join_step_leave(uct_varuna_tl_iface_t *iface, unsigned link)
+static void uct_varuna_join_step_leave(uct_varuna_tl_iface_t *iface, unsigned link,
+                                       ucs_time_t now)
 {
     uct_varuna_iface_t *base = &iface->super.super;
+    int is_quiet             = uct_varuna_join_is_quiet(iface, link, now);
     unsigned endpoints       = uct_varuna_requester_leave_link(&iface->super, link, 0);
-    unsigned targets         = uct_varuna_responder_leave_link(base->responder, link, 0, 0);
+    unsigned targets         = uct_varuna_responder_leave_link(base->responder, link, 0,
+                                                               is_quiet);
+
+    if ((iface->leaves[link].since == 0) || (iface->leaves[link].targets != targets)) {
+        iface->leaves[link].since   = now;
+        iface->leaves[link].targets = targets;
+    }
 
     uct_varuna_join_show(iface, link, endpoints, targets, 0);
     if ((endpoints == 0) && (targets == 0) && !base->links[link].has_left) {
@@ -263,9 +282,13 @@ static int uct_varuna_join_step(uct_varuna_tl_iface_t *iface, unsigned link, ucs
         return uct_varuna_join_step_closed(iface, link, now);
     }
 
+    if (uct_varuna_md_life(base->md, base->links[link].nic) != UCT_VARUNA_LIFE_LEAVING) {
+        iface->leaves[link].since = 0;
+    }
+
     switch (uct_varuna_md_life(base->md, base->links[link].nic)) {
     case UCT_VARUNA_LIFE_LEAVING:
-        uct_varuna_join_step_leave(iface, link);
+        uct_varuna_join_step_leave(iface, link, now);
         return 1;
     case UCT_VARUNA_LIFE_ENDING:
         return !uct_varuna_join_step_end(iface, link, now);

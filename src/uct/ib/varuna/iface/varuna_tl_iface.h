@@ -68,7 +68,11 @@ typedef struct uct_varuna_tl_iface {
     } wake;                                   /* varuna_progress.c */
     uct_varuna_admin_t         admin;         /* Commands from outside */
     uint8_t                    lives;         /* Links that are to be closed or opened. Owner
-                                                 of this and the next one: varuna_join.c */
+                                                 of this and the next two: varuna_join.c */
+    struct {
+        ucs_time_t             since;         /* So many are there; 0: it is not to be left */
+        unsigned               targets;
+    } leaves[UCT_VARUNA_MAX_LINKS];
     uct_varuna_backoff_t       joins[UCT_VARUNA_MAX_LINKS]; /* Of links that cannot be
                                                  opened yet */
 } uct_varuna_tl_iface_t;

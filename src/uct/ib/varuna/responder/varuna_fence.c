@@ -385,16 +385,37 @@ int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t
     return 1;
 }
 
-/* A planned change of the lane ends with the next one at the latest, and the responder hears of it
- * even later. @return Whether the requester may still post on a queue pair that is not fenced. */
-static int uct_varuna_target_qp_is_in_use(const uct_varuna_responder_t *resp,
-                                          const uct_varuna_target_t *target,
-                                          const uct_varuna_target_qp_t *qp)
+/* The requester has connected this queue pair while it used an older one, elsewhere. Had it changed
+ * to this one, it would have asked for another by now: it was told of the link first. */
+static int uct_varuna_target_qp_is_left_out(const uct_varuna_target_t *target,
+                                            const uct_varuna_target_qp_t *qp)
 {
     const uct_varuna_target_qp_t *other;
     unsigned i;
 
-    if ((qp->epoch <= target->fenced) || (qp->stopped_at != 0)) {
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        other = &target->qps[i];
+        if ((other->ep != NULL) && (other->epoch == (target->fenced + 1)) &&
+            (other->epoch < qp->epoch) && (other->link != qp->link) &&
+            (other->stopped_at == 0)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* A planned change of the lane ends with the next one at the latest, and the responder hears of it
+ * even later. @return Whether the requester may still post on a queue pair that is not fenced. */
+static int uct_varuna_target_qp_is_in_use(const uct_varuna_responder_t *resp,
+                                          const uct_varuna_target_t *target,
+                                          const uct_varuna_target_qp_t *qp, int is_quiet)
+{
+    const uct_varuna_target_qp_t *other;
+    unsigned i;
+
+    if ((qp->epoch <= target->fenced) || (qp->stopped_at != 0) ||
+        (is_quiet && uct_varuna_target_qp_is_left_out(target, qp))) {
         return 0;
     }
 
@@ -459,7 +480,7 @@ unsigned uct_varuna_targets_leave_link(uct_varuna_responder_t *resp, unsigned li
                 uct_varuna_target_leave_qp(resp, target, qp, is_ended);
                 count += (qp->ep != NULL);
             } else {
-                count += uct_varuna_target_qp_is_in_use(resp, target, qp);
+                count += uct_varuna_target_qp_is_in_use(resp, target, qp, is_ended);
             }
         }
     });

@@ -27,7 +27,8 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
  *
  * @param [in] is_over   Stop the queue pairs of targets there, and drop those that are stopped.
  *                       Otherwise only count.
- * @param [in] is_ended  The NIC has been at rest for a packet lifetime.
+ * @param [in] is_ended  The NIC has been at rest for a packet lifetime. If it is not over: all
+ *                       requesters that can leave the link had the time to do so.
  *
  * @return How many queue pairs of targets are there, or are in use. Lock held.
  */

@@ -8,6 +8,7 @@
 
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
+#include <uct/ib/varuna/responder/varuna_fence.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
 }
 
@@ -281,6 +282,23 @@ UCS_TEST_F(test_varuna_target, connect_in_another_life) {
     EXPECT_EQ(UCS_OK, connect(alice, opening, 1, 1));
     EXPECT_EQ(1u, target(alice)->qps[1].epoch);
     host->iface()->md->nics[1].generation = 0;
+}
+
+/* A requester that prepares a connection on a link, and hears then that the link is to be left,
+ * stays where it is, and tells nobody. One that had changed to it asks for another */
+UCS_TEST_F(test_varuna_target, prepared_connection_holds_no_link) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    send_connect(alice, opening, 1, 1, fake_lane::EP_LEN, 1);
+    send_connect(alice, opening, 2, 0, fake_lane::EP_LEN, 1);
+    ASSERT_TRUE(qp(alice, 2) != NULL);
+    EXPECT_EQ(1u, uct_varuna_targets_leave_link(host->responder(), 0, 0, 0)) << "it may change to it";
+    EXPECT_EQ(0u, uct_varuna_targets_leave_link(host->responder(), 0, 0, 1)) << "it has not";
+    EXPECT_EQ(1u, uct_varuna_targets_leave_link(host->responder(), 1, 0, 1)) << "it is there";
+
+    /* On its way to link 1 it says that it was on link 0 */
+    send_connect(alice, opening, 3, 1, fake_lane::EP_LEN, 2);
+    EXPECT_EQ(1u, uct_varuna_targets_leave_link(host->responder(), 0, 0, 1));
 }
 
 UCS_TEST_F(test_varuna_target, connect_asked_again) {
