@@ -170,7 +170,7 @@ test_few_lines() {
     client 1 64 one
     resets client 1 0
     all_good
-    grep -q "WARN .*${nics}_0:1 is dead" client.log || fail "nothing is said"
+    grep -q "WARN .*${nics}_0:1 is dead" client.log || fail "no line says that it is dead"
     [ "$(grep -cE 'WARN|ERROR' client.log)" -le 10 ] ||
         fail "$(grep -cE 'WARN|ERROR' client.log) lines: $(grep -E 'WARN|ERROR' client.log | tail -n 5)"
 }

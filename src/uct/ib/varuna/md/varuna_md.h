@@ -447,7 +447,7 @@ void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, uint64_t uuid, unsigned n
                               unsigned generation, uct_rkey_t inner);
 
 /** A NIC of a peer is in another life: no key of the process has anything for an earlier one any
- *  more. To be called before anybody who posts knows the generation. Any thread. */
+ *  more. Call it before any thread that posts learns the generation. Any thread. */
 void uct_varuna_rkeys_renew(uint64_t uuid, unsigned nic, unsigned generation);
 
 /** @return What a key lacks, before the keys in it are read. */
