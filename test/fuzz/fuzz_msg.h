@@ -88,7 +88,10 @@ static inline void fuzz_msg_word(uct_varuna_ctl_home_req_t *req)
 static inline size_t fuzz_msg_opened(uint8_t *body, fuzz_msg_next_t next, void *arg)
 {
     uct_varuna_ctl_open_rep_t *rep      = (uct_varuna_ctl_open_rep_t*)body;
-    const uct_varuna_packed_rkey_t rkey = { .num_keys = 1, .key_size = 8 };
+    const uct_varuna_packed_rkey_t rkey = {
+        .num_keys = 1,
+        .key_size = sizeof(uct_varuna_packed_key_t)
+    };
     size_t length                       = sizeof(*rep);
     unsigned i, keys;
 

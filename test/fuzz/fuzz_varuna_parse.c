@@ -38,6 +38,7 @@ static void check_addr(const uint8_t *device, const uint8_t *data, size_t size,
     for (i = 0; i < parsed.num_links; ++i) {
         link = &parsed.links[i];
         FUZZ_CHECK(link->nic < UCT_VARUNA_MAX_LINKS);
+        FUZZ_CHECK(!parsed.is_short || (link->generation == 0));
         FUZZ_CHECK(((const uint8_t*)link->device_addr >= begin) &&
                    ((const uint8_t*)link->device_addr + link->device_len <=
                     end));
@@ -122,6 +123,8 @@ static void check_ctl(const uint8_t *data, size_t size)
     FUZZ_CHECK(strcmp(uct_varuna_ctl_type_name(hdr->type), "unknown") != 0);
     if (uct_varuna_parse_ctl_from(data, &from) == UCS_OK) {
         FUZZ_CHECK(uct_varuna_ctl_has_from(hdr->type));
+        FUZZ_CHECK((from.links[0].nic < UCT_VARUNA_MAX_LINKS) &&
+                   (from.links[0].generation == hdr->from_generation));
         FUZZ_CHECK((from.links[0].device_len > 0) &&
                    (from.links[0].device_len <= UCT_VARUNA_DEVICE_ADDR_MAX));
         FUZZ_CHECK((from.links[0].ctl_len > 0) &&
@@ -263,14 +266,15 @@ static void seed_ctl(seed_add_t add, uint8_t type, const void *body, size_t leng
     uint8_t data[2048]        = { 3 };
     uct_varuna_ctl_hdr_t *hdr = (void*)(data + 1);
 
-    hdr->magic   = UCT_VARUNA_WIRE_MAGIC;
-    hdr->version = UCT_VARUNA_WIRE_VERSION;
-    hdr->type    = type;
-    hdr->length  = length;
-    hdr->uuid    = 0x1234;
-    hdr->secret  = 0x5678;
-    hdr->vqp     = 1;
-    hdr->epoch   = 2;
+    hdr->magic           = UCT_VARUNA_WIRE_MAGIC;
+    hdr->version         = UCT_VARUNA_WIRE_VERSION;
+    hdr->type            = type;
+    hdr->length          = length;
+    hdr->uuid            = 0x1234;
+    hdr->secret          = 0x5678;
+    hdr->vqp             = 1;
+    hdr->epoch           = 2;
+    hdr->from_generation = 1;
     if (length > 0) {
         memcpy(hdr + 1, body, length);
     }
@@ -307,10 +311,11 @@ static size_t seed_addr(uint8_t *data)
     addr->version   = UCT_VARUNA_WIRE_VERSION;
     addr->num_links = 1;
     addr->uuid      = 0x1234;
-    link->index     = 1;
+    link->index      = 1;
     link->device_len = 3;
-    link->dc_len    = 5;
-    link->ctl_len   = 5;
+    link->dc_len     = 5;
+    link->ctl_len    = 5;
+    link->generation = UINT16_MAX;
     return sizeof(*addr) + sizeof(*link) + 3 + 10;
 }
 
@@ -380,9 +385,9 @@ static void seed_addr_ctl(seed_add_t add)
     rep->log_size  = UCT_VARUNA_LOG_SIZE;
     rep->log_count = UCT_VARUNA_LOG_COUNT;
     rkey->num_keys = 1;
-    rkey->key_size = 8;
-    rep->rkey_len  = sizeof(*rkey) + 8;
-    rep->addr_len  = seed_addr((uint8_t*)(rkey + 1) + 8);
+    rkey->key_size = sizeof(uct_varuna_packed_key_t);
+    rep->rkey_len  = sizeof(*rkey) + rkey->key_size;
+    rep->addr_len  = seed_addr((uint8_t*)(rkey + 1) + rkey->key_size);
     seed_ctl(add, UCT_VARUNA_CTL_OPEN_REP, body,
              sizeof(*rep) + rep->rkey_len + rep->addr_len);
 }

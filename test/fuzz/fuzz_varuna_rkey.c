@@ -7,6 +7,7 @@
 #include "config.h"
 #include <uct/ib/varuna/md/varuna_nic.h>
 #include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/core/varuna_wire.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
@@ -47,11 +48,34 @@ uint64_t uct_varuna_mlx5_ports_keep(uct_md_h md)
     return 0;
 }
 
+void uct_varuna_tl_note_dead(uct_md_h md, int is_dead)
+{
+}
+
+/* It has what was packed, and nobody has found out yet for which lives that is complete */
+static void check_keys(const uint8_t *buffer, const uct_varuna_rkey_t *rkey)
+{
+    const uct_varuna_packed_rkey_t *packed = (const void*)buffer;
+    const uct_varuna_packed_key_t *key     = (const void*)(packed + 1);
+    unsigned nic;
+
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        if (packed->nic_map & (1u << nic)) {
+            FUZZ_CHECK(rkey->keys[nic] == key->key);
+            FUZZ_CHECK(rkey->generations[nic] == key->generation);
+            ++key;
+        } else {
+            FUZZ_CHECK(rkey->keys[nic] == UCT_INVALID_RKEY);
+        }
+    }
+    FUZZ_CHECK(rkey->lacks == UINT8_MAX);
+}
+
 static void check_rkey(const uint8_t *data, size_t size)
 {
     /* unpack does not know the length; use the maximum for this header */
     size_t room     = sizeof(uct_varuna_packed_rkey_t) +
-                      8 * UCT_VARUNA_MAX_LINKS;
+                      sizeof(uct_varuna_packed_key_t) * UCT_VARUNA_MAX_LINKS;
     uint8_t *buffer = malloc(room);
     uct_varuna_rkey_t *rkey;
     fuzz_input_t in = { data, size };
@@ -61,6 +85,7 @@ static void check_rkey(const uint8_t *data, size_t size)
     fuzz_take(&in, buffer, room);
     if (uct_varuna_rkey_unpack(NULL, buffer, &rkey) == UCS_OK) {
         FUZZ_CHECK(rkey->num_keys <= UCT_VARUNA_MAX_LINKS);
+        check_keys(buffer, rkey);
         for (nic = 0; nic < 256; ++nic) {
             uct_varuna_rkey_inner((uct_rkey_t)rkey, nic);
         }
@@ -135,15 +160,21 @@ void fuzz_seeds(void (*add)(const void *data, size_t size))
         "\x81" "amlx5_0:1,mlx5_1:1", "\x81" "eall", "\x81" "bmlx5_0:1,all",
         "\x81" "cmlx5_9", "\x81" "dvaruna_mlx5_0:1,mlx5_*"
     };
-    uint8_t data[1 + sizeof(uct_varuna_packed_rkey_t) + 64] = { 0 };
-    unsigned i;
+    uint8_t data[1 + sizeof(uct_varuna_packed_rkey_t) +
+                 (UCT_VARUNA_MAX_LINKS * sizeof(uct_varuna_packed_key_t))] = { 0 };
+    unsigned i, nic;
+    void *key;
 
     for (i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         add(names[i], strlen(names[i]));
     }
 
-    for (i = 1; i < 256; i = (i << 1) | 1) {
-        uct_varuna_rkey_pack_header(i, i & 3, i, (i * 0x9e3779b97f4a7c15ul) >> 1, data + 1);
+    for (i = 0; i < 256; i = (i << 1) | 1) {
+        key = uct_varuna_rkey_pack_header(i, i & 3, i, (i * 0x9e3779b97f4a7c15ul) >> 1,
+                                          data + 1);
+        for (nic = 0; (i >> nic) != 0; ++nic) {
+            key = uct_varuna_rkey_pack_key(nic, (i & 1) << (2 * nic), key);
+        }
         add(data, sizeof(data));
     }
 }

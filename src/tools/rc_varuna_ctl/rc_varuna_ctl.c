@@ -59,6 +59,8 @@ static void ctl_usage(FILE *stream)
             "  link NAME down    do not use a link (mlx5_0:1): traffic moves away\n"
             "  link NAME fail    the same for a link that has failed: traffic recovers\n"
             "  link NAME up      use it again, unless it is known to be down\n"
+            "  nic NAME remove   close a NIC (mlx5_0) when traffic has left it\n"
+            "  nic NAME add      open it again, and use it\n"
             "  failover force    leave the best link, as if it had failed\n"
             "  failover revoke   undo all of the above immediately\n"
             "  status            show the links of each interface\n"

@@ -268,7 +268,7 @@ test_one_device_per_link() {
       "varuna_mlx5_0:1 varuna_mlx5_1:1 varuna_mlx5_2:1 " ] ||
         fail "$(info)"
     # The header, with the region's token, and a key for each link
-    count_is 1 'remote key: 40 bytes' info
+    count_is 1 'remote key: 46 bytes' info
     count_is 0 'failed to open interface|ERROR|WARN' info
 }
 

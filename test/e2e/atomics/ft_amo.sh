@@ -228,7 +228,7 @@ leave_home() {
     export UCX_RC_VARUNA_HEARTBEAT_INTERVAL=0 UCX_RC_VARUNA_HANG_TIMEOUT=60s
     export UCX_RC_VARUNA_RETURN_DELAY=inf
     lose_home "$1" "$2" "${@:4}"
-    fault packet host=0 op=send size=62 count=all \
+    fault packet host=0 op=send size=64 count=all \
         drop
     link 0:0 down
     moved mlx5_1 1

@@ -7,6 +7,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/ft_fabric.sh"
 
 program=$apps/ft_peers
+lifetime=600 # Of a process, in seconds
 
 ucx_defaults
 export UCX_LOG_LEVEL=info UCX_RC_VARUNA_CTL_DIR=none
@@ -29,7 +30,7 @@ start() {
         for fd in "${fd_of[@]}"; do
             exec {fd}>&-
         done
-        exec timeout 600 "$emu" exec -n "$fabric" "$host" -- stdbuf -oL "$run" \
+        exec timeout "$lifetime" "$emu" exec -n "$fabric" "$host" -- stdbuf -oL "$run" \
             "$program" "$@" <"$name.in" >"$name.log" 2>&1
     ) &
     pid_of[$name]=$!
@@ -98,6 +99,17 @@ is_above() {
 await_above() {
     comes is_above "$@" ||
         fail "server $1 completes nothing beyond $2: $(tail -n 3 client.log)"
+}
+
+counted=(0 0)
+# posts_fast: since it was asked last, the client has posted, and nothing by the slow path
+posts_fast() {
+    local seen old=("${counted[@]}")
+    seen=$(grep -c '^ft: counters' client.log) || true
+    echo counters >&"${fd_of[client]}"
+    await 60 client.log '^ft: counters' $((seen + 1))
+    counted=("$(field client.log counters posted)" "$(field client.log counters slow)")
+    [ "${counted[0]}" -gt "${old[0]}" ] && [ "${counted[1]}" = "${old[1]}" ]
 }
 
 # is_stuck NUMBER SEEN: this server's slowest endpoint has completed nothing in the last

@@ -2,7 +2,7 @@
 # Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
 # See LICENSE for terms (BSD-3-Clause).
 #
-# usage: test/e2e/lib/mutant.sh [-g] NAME
+# usage: test/e2e/lib/mutant.sh [-g|-c] NAME
 #        test/e2e/lib/mutant.sh -n
 #
 # Builds the plugin with the deliberate mistake test/mutations/NAME.patch, or with the
@@ -12,8 +12,9 @@
 # compiled again, except for those that the patch changes, and those of its lines "Compile:
 # FILE...", which have the change inline. Prints the path of a launcher that loads this
 # plugin; with -g, or for an exercise: the path of gtest_varuna with the patch, or of
-# gtest_mlx5emu if it changes the emulator, which is built in the same copy; -n: only checks
-# that all patches apply. RCV_BUILD is the build directory.
+# gtest_mlx5emu if it changes the emulator, which is built in the same copy; -c: only compiles
+# the sources that the patch changes; -n: only checks that all patches apply. RCV_BUILD is the
+# build directory.
 
 set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
@@ -55,12 +56,16 @@ case ${1:-} in
     goal=gtest
     shift
     ;;
+-c)
+    goal=objects
+    shift
+    ;;
 esac
 name=${1:?which patch}
 patch=$top/test/mutations/$name.patch
 [ -e "$patch" ] || {
     patch=$top/test/exercises/$name.patch
-    goal=gtest
+    [ $goal = objects ] || goal=gtest
 }
 [ -e "$patch" ] || {
     echo "there is no mistake and no exercise $name" >&2
@@ -69,11 +74,12 @@ patch=$top/test/mutations/$name.patch
 check_patch || exit 1
 build=$(cd "${RCV_BUILD:-$top/_build}" && pwd)
 copy=$build/mutants/$name
+[ $goal != objects ] || copy+=.objects
 varuna=src/uct/ib/varuna
 emu=src/tools/mlx5emu
 program=gtest_varuna
 others=mlx5emu # Tests of the other program
-if [ $goal = gtest ] && patched | grep -q "^$emu/"; then
+if [ $goal != plugin ] && patched | grep -q "^$emu/"; then
     program=gtest_mlx5emu
     others=uct
 fi
@@ -100,7 +106,7 @@ copy_all() {
     mapfile -t headers < <(cd "$build" &&
                            find . -maxdepth 2 -name '*.h' ! -path './mutants/*')
     [ $goal = plugin ] || tests=(test/gtest $audit) programs=($audit)
-    [ $program = gtest_varuna ] || tests+=($emu) programs+=($emu)
+    [ $program = gtest_varuna ] || tests+=("$emu") programs+=("$emu")
     copy_tree "$top" "$copy" aclocal.m4 config configure configure.ac Makefile.am \
         Makefile.in $varuna "${tests[@]}"
     copy_tree "$build" "$copy/_build" config.status libtool Makefile $varuna \
@@ -169,6 +175,24 @@ replace_objects() {
     cd "$top"
 }
 
+# compile_sources: compiles the sources that the patch changes, and nothing that includes them
+compile_sources() {
+    local file dir objects
+
+    for dir in $varuna $emu; do
+        mapfile -t objects < <(
+            for file in $(patched | sed -n "s|^$dir/\(.*\)\.c$|\1|p"); do
+                cd "$copy/_build/$dir/$(dirname "$file")/.deps"
+                find . -name "*-$(basename "$file").Plo" |
+                    sed "s|^\./\(.*\)\.Plo$|$(dirname "$file")/\1.lo|"
+            done)
+        [ ${#objects[@]} -eq 0 ] || make_in "$dir" "${objects[@]}"
+    done
+    mapfile -t objects < <(patched |
+        sed -n "s|^test/gtest/\(.*/\)\([^/]*\)\.cc$|\1$program-\2.o|p")
+    [ ${#objects[@]} -eq 0 ] || make_in test/gtest "${objects[@]}"
+}
+
 # newer FILE DIRECTORY PATTERN: prints a file of the directory that matches and is newer
 newer() {
     find "$top/$2" -path "*/test/gtest/$others" -prune -o -newer "$build/$1" -regex ".*/$3" -print -quit
@@ -200,9 +224,15 @@ check_build $varuna/libuct_varuna.la $varuna
 [ $goal = plugin ] || check_build "test/gtest/$program" test/gtest
 [ $program = gtest_varuna ] || check_build $emu/mlx5emu $emu
 mkdir -p "$build/mutants"
-exec 8>"$build/mutants/$name.lock"
+exec 8>"$copy.lock"
 flock 8
-if [ $goal = gtest ]; then
+if [ $goal = objects ]; then
+    rm -rf "$copy"
+    copy_all
+    compile_sources
+    rm -rf "$copy"
+    exit
+elif [ $goal = gtest ]; then
     made=$copy/_build/test/gtest/$program
     is_new "$made" "$build/test/gtest/$program" || {
         rm -rf "$copy"

@@ -127,8 +127,8 @@ const void *ft_ctl_opened(ft_ctl_vqp_t *vqp, const void *data, size_t *length_p)
 size_t ft_ctl_pack_rkey(const ft_ctl_t *ctl, const uct_mem_h *memhs, void *buffer)
 {
     uct_varuna_packed_rkey_t *rkey = buffer;
-    size_t length                  = sizeof(*rkey);
-    const ft_uct_t *uct;
+    uct_varuna_packed_key_t *key   = (void*)(rkey + 1);
+    uint64_t inner;
     unsigned i;
 
     memset(rkey, 0, sizeof(*rkey));
@@ -137,17 +137,17 @@ size_t ft_ctl_pack_rkey(const ft_ctl_t *ctl, const uct_mem_h *memhs, void *buffe
     rkey->num_keys    = ctl->num_links;
     rkey->nic_map     = UCS_MASK(ctl->num_links);
     rkey->atomic_mode = UCT_VARUNA_ATOMIC_CPU;
-    for (i = 0; i < ctl->num_links; ++i) {
-        uct            = &ctl->links[i].uct;
-        rkey->key_size = uct->md_attr.rkey_packed_size;
-        if (uct_md_mkey_pack(uct->md, memhs[i],
-                             UCS_PTR_BYTE_OFFSET(buffer, length)) != UCS_OK) {
+    rkey->key_size    = sizeof(*key);
+    for (i = 0; i < ctl->num_links; ++i, ++key) {
+        if ((ctl->links[i].uct.md_attr.rkey_packed_size != sizeof(inner)) ||
+            (uct_md_mkey_pack(ctl->links[i].uct.md, memhs[i], &inner) != UCS_OK)) {
             ft_die("a key can't be packed");
         }
-        length += rkey->key_size;
+        key->key        = inner;
+        key->generation = 0;
     }
 
-    return length;
+    return UCS_PTR_BYTE_DIFF(buffer, key);
 }
 
 void ft_ctl_reply(const ft_ctl_t *ctl, const ft_ctl_peer_t *peer, unsigned link,

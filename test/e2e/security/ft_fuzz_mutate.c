@@ -56,7 +56,7 @@ static void ft_mutate_header(ft_rng_t *rng, ft_shot_t *shot)
         FT_FIELD(magic), FT_FIELD(version), FT_FIELD(type), FT_FIELD(length),
         FT_FIELD(dest), FT_FIELD(uuid), FT_FIELD(secret), FT_FIELD(vqp),
         FT_FIELD(epoch), FT_FIELD(opening), FT_FIELD(from_device_len),
-        FT_FIELD(from_ctl_len), FT_FIELD(from_nic)
+        FT_FIELD(from_ctl_len), FT_FIELD(from_nic), FT_FIELD(from_generation)
     };
     unsigned i = ft_rng_below(rng, ucs_static_array_size(fields));
 

@@ -29,8 +29,8 @@
 #define FT_PAUSE_US  2000
 #define FT_HANG_MS   120000
 
-/* Two links have four lanes, and a lane without traffic is polled in every 16th call */
-#define FT_MAX_CALLS (4 * 16)
+/* Two links have four lanes, and a lane without traffic is polled in every 32nd call */
+#define FT_MAX_CALLS (4 * 32)
 
 /* After waking up all lanes are polled; something else may have woken the receiver
  * first */

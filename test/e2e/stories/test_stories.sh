@@ -272,9 +272,9 @@ test_links_return_after_giving_up() {
     ask client "run $((++runs)) mixed1 0"
 }
 
-# The server's messages about its ports (PORTS, 62 bytes on the wire) are lost
+# The server's messages about its ports (PORTS, 64 bytes on the wire) are lost
 no_word_of_ports() {
-    fault packet host=0 op=send size=62 count=all drop
+    fault packet host=0 op=send size=64 count=all drop
 }
 
 # responder_notices MODE: the responder sees that its port is down, moves its atomics to

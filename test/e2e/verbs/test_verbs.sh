@@ -165,9 +165,9 @@ test_one_round_trip() {
 }
 
 # With a connection in reserve, a link fails while nothing can be connected. (A CONNECT_REQ
-# has 125 bytes.)
+# has 127 bytes.)
 test_standby() {
-    local server client connect='packet host=1 type=ud op=send size=125 count=all'
+    local server client connect='packet host=1 type=ud op=send size=127 count=all'
     export UCX_RC_VARUNA_STANDBY=y UCX_LOG_LEVEL=debug
     fabric_up
     fault "$connect count"

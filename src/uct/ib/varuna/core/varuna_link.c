@@ -24,7 +24,7 @@ static_assert(UCT_VARUNA_MAX_LINKS < UCT_VARUNA_LINK_NONE,
               "a link has the number of no link");
 
 const char *uct_varuna_link_cause_names[] = {
-    "port", "heartbeat", "admin", "forced", "address"
+    "port", "heartbeat", "admin", "forced", "address", "nic"
 };
 
 UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_link_cause_names) ==
@@ -55,12 +55,6 @@ void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
     for (link = 0; link < num_links; ++link) {
         uct_varuna_link_entry_init(&table->links[link]);
     }
-}
-
-void uct_varuna_link_table_add(uct_varuna_link_table_t *table)
-{
-    ucs_assert(table->num_links < UCT_VARUNA_MAX_LINKS);
-    uct_varuna_link_entry_init(&table->links[table->num_links++]);
 }
 
 static uct_varuna_link_entry_t *

@@ -84,11 +84,12 @@ enum {
     UCT_VARUNA_LINK_CAUSE_ADMIN     = 1 << 2, /* Marked from outside */
     UCT_VARUNA_LINK_CAUSE_FORCED    = 1 << 3, /* Failover forced from outside */
     UCT_VARUNA_LINK_CAUSE_ADDRESS   = 1 << 4, /* Its port has another address */
-    UCT_VARUNA_LINK_CAUSE_LAST      = 1 << 5
+    UCT_VARUNA_LINK_CAUSE_NIC       = 1 << 5, /* Its NIC is to be removed, or is */
+    UCT_VARUNA_LINK_CAUSE_LAST      = 1 << 6
 };
 
 /* Their names, by bit */
-#define UCT_VARUNA_LINK_NUM_CAUSES   5
+#define UCT_VARUNA_LINK_NUM_CAUSES   6
 extern const char *uct_varuna_link_cause_names[];
 
 typedef struct uct_varuna_link_entry {
@@ -113,9 +114,6 @@ typedef struct uct_varuna_link_table {
 void uct_varuna_link_table_init(uct_varuna_link_table_t *table,
                                 unsigned num_links, ucs_time_t return_delay,
                                 ucs_time_t hold_min, ucs_time_t hold_max);
-
-/** One more link, which is up. The others come first. */
-void uct_varuna_link_table_add(uct_varuna_link_table_t *table);
 
 /** A link failed. One which had been UP for longer than hold_max starts with a
  *  clean record. @return nonzero if that was news (UP or HOLD -> DOWN). */

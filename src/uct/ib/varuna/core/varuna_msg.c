@@ -358,7 +358,7 @@ static int uct_varuna_check_from(const uct_varuna_ctl_hdr_t *hdr)
     return (hdr->from_device_len > 0) && (hdr->from_ctl_len > 0) &&
            (hdr->from_device_len <= UCT_VARUNA_DEVICE_ADDR_MAX) &&
            (hdr->from_ctl_len <= UCT_VARUNA_CTL_ADDR_MAX) &&
-           uct_varuna_wire_nic_is_valid(hdr->from_nic);
+           (hdr->from_nic < UCT_VARUNA_MAX_LINKS);
 }
 
 ucs_status_t uct_varuna_parse_ctl_from(const void *data,
@@ -376,7 +376,8 @@ ucs_status_t uct_varuna_parse_ctl_from(const void *data,
     parsed->length    = hdr.from_device_len + hdr.from_ctl_len;
     parsed->num_links = 1;
     parsed->is_short  = 1;
-    uct_varuna_parse_nic(hdr.from_nic, link);
+    link->nic         = hdr.from_nic;
+    link->generation  = hdr.from_generation;
     link->device_len  = hdr.from_device_len;
     link->device_addr = UCS_PTR_BYTE_OFFSET(data, sizeof(hdr) + hdr.length);
     link->dc_len      = 0;
@@ -535,7 +536,8 @@ ucs_status_t uct_varuna_parse_ctl_old(const void *data, size_t length,
     parsed->length    = old.from_device_len + old.from_ctl_len;
     parsed->num_links = 1;
     parsed->is_short  = 1;
-    uct_varuna_parse_nic(old.from_nic % UCT_VARUNA_MAX_LINKS, link);
+    link->nic         = old.from_nic % UCT_VARUNA_MAX_LINKS;
+    link->generation  = 0;
     link->device_len  = old.from_device_len;
     link->device_addr = UCS_PTR_BYTE_OFFSET(data, sizeof(old) + old.length);
     link->dc_len      = 0;
@@ -574,7 +576,8 @@ uct_varuna_parse_link(uct_varuna_reader_t *reader,
     }
 
     memcpy(&entry, ptr, sizeof(entry));
-    uct_varuna_parse_nic(entry.index, link);
+    link->nic         = entry.index;
+    link->generation  = entry.generation;
     link->device_len  = entry.device_len;
     link->dc_len      = entry.dc_len;
     link->ctl_len     = entry.ctl_len;
@@ -587,7 +590,7 @@ uct_varuna_parse_link(uct_varuna_reader_t *reader,
     if ((link->device_addr == NULL) || (link->dc_addr == NULL) ||
         (link->ctl_addr == NULL) || (link->name == NULL) ||
         !uct_varuna_parse_is_name(link->name, link->name_len) ||
-        !uct_varuna_wire_nic_is_valid(entry.index) ||
+        (entry.index >= UCT_VARUNA_MAX_LINKS) ||
         (link->device_len == 0) ||
         (link->device_len > UCT_VARUNA_DEVICE_ADDR_MAX)) {
         return UCS_ERR_INVALID_ADDR;
@@ -626,7 +629,8 @@ uct_varuna_parse_short_link(uct_varuna_reader_t *reader,
         return UCS_ERR_INVALID_ADDR;
     }
 
-    uct_varuna_parse_nic(*entry >> UCT_VARUNA_ADDR_DEVICE_BITS, link);
+    link->nic         = *entry >> UCT_VARUNA_ADDR_DEVICE_BITS;
+    link->generation  = 0;
     link->device_len  = *entry & UCS_MASK(UCT_VARUNA_ADDR_DEVICE_BITS);
     link->device_addr = device;
     link->dc_len      = 0;

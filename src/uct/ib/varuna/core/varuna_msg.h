@@ -21,7 +21,8 @@
  * if that is short, into the parsed one. */
 typedef struct uct_varuna_parsed_link {
     uint8_t                    nic;        /* Remote NIC index */
-    uint8_t                    port;       /* ... that this port had at first */
+    uint16_t                   generation; /* ... and its generation; 0 in a short address,
+                                              which does not say it */
     uint8_t                    dc_len;
     uint8_t                    ctl_len;
     uint8_t                    device_len;
@@ -66,28 +67,6 @@ ucs_status_t uct_varuna_parse_addr(const void *device_addr, const void *addr,
                                    size_t length,
                                    uct_varuna_parsed_addr_t *parsed,
                                    const char **reason_p);
-
-/** @return The byte that names a NIC in addresses. */
-static inline uint8_t uct_varuna_wire_nic(unsigned nic, unsigned port)
-{
-    return nic | ((nic == port) ? 0 : ((port + 1) << UCT_VARUNA_WIRE_NIC_BITS));
-}
-
-/** @return Whether such a byte names a NIC. */
-static inline int uct_varuna_wire_nic_is_valid(uint8_t wire)
-{
-    return ((wire & UCS_MASK(UCT_VARUNA_WIRE_NIC_BITS)) < UCT_VARUNA_MAX_LINKS) &&
-           ((wire >> UCT_VARUNA_WIRE_NIC_BITS) <= UCT_VARUNA_MAX_LINKS);
-}
-
-/** Read it. */
-static inline void uct_varuna_parse_nic(uint8_t wire, uct_varuna_parsed_link_t *link)
-{
-    unsigned port = wire >> UCT_VARUNA_WIRE_NIC_BITS;
-
-    link->nic  = wire & UCS_MASK(UCT_VARUNA_WIRE_NIC_BITS);
-    link->port = (port == 0) ? link->nic : (port - 1);
-}
 
 /** @return Length of a packed key, as its header says. */
 static inline size_t uct_varuna_rkey_length(const void *buffer)

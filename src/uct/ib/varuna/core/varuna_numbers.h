@@ -69,15 +69,22 @@ ucs_status_t uct_varuna_numbers_add(uct_varuna_numbers_t *numbers,
 void uct_varuna_numbers_remove(uct_varuna_numbers_t *numbers,
                                uct_varuna_numbered_t *object);
 
+/** @return The only object that may have this number, or NULL. */
+static inline uct_varuna_numbered_t *
+uct_varuna_numbers_peek(const uct_varuna_numbers_t *numbers, uint32_t number)
+{
+    const uct_varuna_number_table_t *table =
+            __atomic_load_n(&numbers->table, __ATOMIC_ACQUIRE);
+    size_t index                           = number & table->mask;
+
+    return __atomic_load_n(&table->objects[index], __ATOMIC_ACQUIRE);
+}
+
 /** @return The object, or NULL. */
 static inline uct_varuna_numbered_t *
 uct_varuna_numbers_find(const uct_varuna_numbers_t *numbers, uint32_t number)
 {
-    const uct_varuna_number_table_t *table =
-            __atomic_load_n(&numbers->table, __ATOMIC_ACQUIRE);
-    uct_varuna_numbered_t *object          =
-            __atomic_load_n(&table->objects[number & table->mask],
-                            __ATOMIC_ACQUIRE);
+    uct_varuna_numbered_t *object = uct_varuna_numbers_peek(numbers, number);
 
     return ((object != NULL) && (object->number == number)) ? object : NULL;
 }

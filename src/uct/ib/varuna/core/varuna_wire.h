@@ -22,7 +22,7 @@
 #include "varuna_def.h"
 
 /* Bumped whenever anything in this file changes. */
-#define UCT_VARUNA_WIRE_VERSION      21
+#define UCT_VARUNA_WIRE_VERSION      22
 #define UCT_VARUNA_WIRE_MAGIC        0x5652 /* "VR" */
 
 /* UCP's address format v1 has six bits for the length. */
@@ -57,14 +57,16 @@ typedef struct uct_varuna_addr {
 
 typedef struct uct_varuna_addr_link {
     uint8_t                    index;      /* NIC index on its host: the place
-                                              of its key in packed rkeys; and its port,
-                                              UCT_VARUNA_WIRE_NIC_BITS */
+                                              of its key in packed rkeys */
     uint8_t                    device_len;
     uint8_t                    dc_len;     /* Data lane's DC address */
     uint8_t                    ctl_len;    /* Control lane's DC address */
     uint8_t                    name_len;   /* Of its port, for people */
     uint8_t                    is_named;   /* The user has chosen its place: LINKS names
                                               all of them */
+    uint16_t                   generation; /* Of that NIC: how often its device was opened
+                                              again, after a reset or by a command. What is
+                                              of one generation is not used with another */
 } UCS_S_PACKED uct_varuna_addr_link_t;
 
 typedef struct uct_varuna_addr_short {
@@ -74,10 +76,6 @@ typedef struct uct_varuna_addr_short {
 
 #define UCT_VARUNA_ADDR_DEVICE_BITS  5
 
-/* A NIC that was reset has another index, so that no old key is taken for one of its keys.
- * These bits are the index; those above them are 0, or one more than the index that the port
- * had at first. */
-#define UCT_VARUNA_WIRE_NIC_BITS     4
 #define UCT_VARUNA_CTL_ADDR_MAX      16
 
 /*
@@ -145,7 +143,7 @@ typedef enum {
     UCT_VARUNA_CTL_ATOMIC_REQ  = 18, /* Atomics for the target's CPU             */
     UCT_VARUNA_CTL_ATOMIC_REP  = 19,
     UCT_VARUNA_CTL_KEY_REQ     = 20, /* What does a key have for a NIC that was
-                                        reset since?                         */
+                                        opened again since?                  */
     UCT_VARUNA_CTL_KEY_REP     = 21,
     UCT_VARUNA_CTL_LAST
 } uct_varuna_ctl_type_t;
@@ -185,6 +183,7 @@ typedef struct uct_varuna_ctl_hdr {
     uint8_t                    from_nic;   /* As in uct_varuna_addr_link_t */
     uint8_t                    moves;      /* In these: of the receiver, as in PORTS, that
                                               the requester knows */
+    uint16_t                   from_generation; /* Of from_nic */
 } UCS_S_PACKED uct_varuna_ctl_hdr_t;
 
 /* OPEN_REQ: followed by the requester's full interface address, to which replies
@@ -238,7 +237,8 @@ typedef struct uct_varuna_ctl_connect {
     uint8_t                    ep_len;
     uint32_t                   home_epoch; /* In REP: as in OPEN_REP, at the time */
     uint8_t                    home_nic;   /* of connecting or later */
-    uint8_t                    reserved[3];
+    uint8_t                    reserved;
+    uint16_t                   generation; /* Of the NIC that is named by its index */
     uint32_t                   in_use;     /* In REQ: all older incarnations are over,
                                               also those that were left without a fence */
     uint32_t                   am_acked;   /* In REQ: as in FENCE_REQ */
@@ -381,7 +381,8 @@ typedef struct uct_varuna_ctl_key_req {
     uint64_t                   token;      /* In that key; 0: it is that of the logs */
     uint64_t                   addr;       /* Of a byte in its region */
     uint8_t                    nic;        /* Of the responder */
-    uint8_t                    reserved[7];
+    uint8_t                    reserved[5];
+    uint16_t                   generation; /* Of that NIC */
 } UCS_S_PACKED uct_varuna_ctl_key_req_t;
 
 typedef struct uct_varuna_ctl_key_rep {
@@ -389,18 +390,19 @@ typedef struct uct_varuna_ctl_key_rep {
     uint64_t                   key;        /* Inner key, packed */
     int16_t                    status;     /* ucs_status_t: there is none. NO_ELEM: the
                                               region was deregistered */
-    uint8_t                    nic;        /* Of the request */
-    uint8_t                    reserved[5];
+    uint8_t                    nic;        /* Of the request, */
+    uint8_t                    reserved[3];
+    uint16_t                   generation; /* and its generation */
 } UCS_S_PACKED uct_varuna_ctl_key_rep_t;
 
 /* Packed key of a memory region: one key for each NIC which is a link of its
- * host, in the order of NIC indices. Self-describing, since rkey_unpack knows
- * only the component. */
+ * host, in the order of NIC indices; none if all are away. Self-describing, since
+ * rkey_unpack knows only the component. */
 typedef struct uct_varuna_packed_rkey {
     uint16_t                   magic;
     uint8_t                    version;
     uint8_t                    num_keys;   /* Keys which follow */
-    uint8_t                    key_size;   /* Bytes of each inner packed key */
+    uint8_t                    key_size;   /* Bytes of each, uct_varuna_packed_key_t */
     uint8_t                    nic_map;    /* NICs which they belong to; as many
                                               bits are set as there are keys */
     uint8_t                    atomic_mode;/* Of the responder */
@@ -412,17 +414,21 @@ typedef struct uct_varuna_packed_rkey {
     /* num_keys * key_size bytes follow */
 } UCS_S_PACKED uct_varuna_packed_rkey_t;
 
+typedef struct uct_varuna_packed_key {
+    uint64_t                   key;        /* Inner key, packed */
+    uint16_t                   generation; /* Of its NIC */
+} UCS_S_PACKED uct_varuna_packed_key_t;
+
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_addr_short_t) == 2);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_DEVICE_ADDR_MAX <
                          (1 << UCT_VARUNA_ADDR_DEVICE_BITS));
 UCT_VARUNA_STATIC_ASSERT((UCT_VARUNA_MAX_LINKS << UCT_VARUNA_ADDR_DEVICE_BITS) <=
                          (1 << 8));
-UCT_VARUNA_STATIC_ASSERT(((UCT_VARUNA_MAX_LINKS + 1) << UCT_VARUNA_WIRE_NIC_BITS) <= (1 << 8));
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_am_hdr_t) == 8);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_hdr_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_frag_sum_t) == 8);
-UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 52);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_hdr_t) == 54);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_open_rep_t) == 60);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_req_t) == 12);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_fence_rep_t) == 16);
@@ -436,6 +442,7 @@ UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_atomic_result_t) == 16);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_key_req_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_ctl_key_rep_t) == 24);
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_rkey_t) == 16);
+UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_packed_key_t) == 10);
 UCT_VARUNA_STATIC_ASSERT(UCT_VARUNA_MAX_LINKS <= 8); /* nic_map */
 
 #endif

@@ -118,7 +118,7 @@ KHASH_INIT(uct_varuna_ports, uint64_t, char, 0, kh_int64_hash_func,
 
 typedef struct uct_varuna_ctl_link {
     uct_varuna_ctl_t           *ctl;
-    uct_iface_h                inner;
+    uct_iface_h                inner;      /* NULL: its NIC is away */
     uct_iface_attr_t           attr;
     uct_iface_addr_t           *addr;      /* attr.iface_addr_len bytes */
     int                        fd;         /* Event fd, -1 if not listening */
@@ -128,6 +128,7 @@ typedef struct uct_varuna_ctl_link {
     struct {                               /* Of strangers. Owner: varuna_ctl_ep.c */
         char                   device_addr[64]; /* Address handles for it take no time */
         int                    is_on;      /* A thread finds that out of another one */
+        unsigned               count;      /* What threads find out, of peers too */
     } seek;
     struct {                               /* All send buffers are in use */
         ucs_time_t             since;      /* 0: they are not */
@@ -170,8 +171,8 @@ struct uct_varuna_ctl {
     struct {
         uint8_t                retired;    /* Links which they should leave */
         uint8_t                failed;     /* ... as if their ports were down */
-        uint8_t                joins;      /* Links whose NIC works again, with another
-                                              number. Read without the lock */
+        uint8_t                lives;      /* Links whose NIC goes, or comes back. Read
+                                              without the lock */
     } announce;                            /* What peers are told of our links.
                                               varuna_ports.c */
     struct {
@@ -293,7 +294,8 @@ static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
 /** @return Whether the NIC of @a link is dead, as far as anybody has found out. No lock. */
 static inline int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
 {
-    return ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
+    return ctl->iface->links[link].is_closed ||
+           ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
            uct_varuna_md_is_nic_dead(ctl->iface->md, ctl->iface->links[link].nic);
 }
 
@@ -416,17 +418,24 @@ ucs_status_t uct_varuna_ctl_link_reopen(uct_varuna_ctl_t *ctl, unsigned link);
 
 /* --- One more link --- */
 
+/** @return Whether nothing uses the control interface of a link any more, once its messages and
+ *  endpoints are dropped. Main thread, lock held. */
+int uct_varuna_ctl_link_is_closable(uct_varuna_ctl_t *ctl, unsigned link);
+
+/** Close it, and do not listen to its port: its NIC goes. Main thread, lock held. */
+void uct_varuna_ctl_link_close(uct_varuna_ctl_t *ctl, unsigned link);
+
 /**
- * Open the control interface of the next link, ctl->num_links, whose lanes are open. It is not
- * used before uct_varuna_ctl_join(). Main thread, lock held.
+ * Open it once more, after its lanes. It is not used before uct_varuna_ctl_join(). Main thread,
+ * lock held.
  *
  * @param [in] dev_name  Its port.
  */
-ucs_status_t uct_varuna_ctl_link_open_next(uct_varuna_ctl_t *ctl, const char *dev_name);
+ucs_status_t uct_varuna_ctl_link_open(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const char *dev_name);
 
-/** The link is there: ++ctl->num_links. Peers that @a former reached are reached over it, and
- *  get to know its address. Main thread, lock held. */
-void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned former);
+/** The link can be used again, and peers get to know its address. Main thread, lock held. */
+void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned link);
 
 /* --- Sending --- */
 
@@ -525,6 +534,9 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
  * for them. Does nothing if none waits for longer than a link takes that works. */
 void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                              unsigned link);
+
+/** Messages were lost: whoever asks by them need not wait for answers. Lock held. */
+void uct_varuna_ctl_count_lost(uct_varuna_peer_t *peer, unsigned link);
 
 /** The same for all peers to which messages fail, on all links but @a lost: it has
  * failed, so the others are what is left. */

@@ -36,8 +36,6 @@ typedef struct uct_varuna_ctl_seeker {
     uct_varuna_ah_t            ah;
 } uct_varuna_ctl_seeker_t;
 
-static void uct_varuna_ctl_count_lost(uct_varuna_peer_t *peer, unsigned link);
-
 static ucs_status_t uct_varuna_ctl_seeker_run(uct_varuna_cmd_t *cmd)
 {
     return uct_varuna_ah_try(&ucs_derived_of(cmd, uct_varuna_ctl_seeker_t)->ah);
@@ -94,10 +92,11 @@ static void uct_varuna_ctl_seeker_done(uct_varuna_cmd_t *cmd, ucs_status_t statu
         return;
     }
 
+    own = &ctl->links[seeker->link];
+    --own->seek.count;
     if (seeker->whose.uuid != 0) {
         uct_varuna_ctl_found(seeker, status);
     } else {
-        own             = &ctl->links[seeker->link];
         own->seek.is_on = 0;
         if (status == UCS_OK) {
             memcpy(own->seek.device_addr, seeker->stranger, sizeof(seeker->stranger));
@@ -136,6 +135,7 @@ static ucs_status_t uct_varuna_ctl_seek_start(uct_varuna_ctl_t *ctl, unsigned li
     }
 
     uct_varuna_ctl_seeker_init_ah(ctl, link, device_addr, &seeker->ah);
+    ++ctl->links[link].seek.count;
     uct_varuna_link_submit_handle(ctl->iface, link, &seeker->super);
     return UCS_OK;
 }
@@ -146,7 +146,7 @@ static void uct_varuna_ctl_seek_peer(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *p
     const uct_varuna_peer_key_t whose = {.uuid = peer->uuid, .secret = peer->secret};
 
     if (!uct_varuna_backoff_is_due(&peer->no_ctl_ep[link], uct_varuna_ctl_now(ctl)) ||
-        uct_varuna_ctl_is_nic_gone(ctl, link)) {
+        (ctl->links[link].inner == NULL) || uct_varuna_ctl_is_nic_gone(ctl, link)) {
         return;
     }
 
@@ -191,8 +191,8 @@ int uct_varuna_ctl_seek_stranger(uct_varuna_ctl_t *ctl, unsigned link, const voi
     uct_varuna_ctl_link_t *own         = &ctl->links[link];
 
     ucs_assert(length == sizeof(own->seek.device_addr));
-    if (!own->seeks) {
-        return 1;
+    if (!own->seeks || (own->inner == NULL)) {
+        return !own->seeks;
     }
 
     if (!own->seek.is_on && memcmp(own->seek.device_addr, device_addr, length)) {
@@ -216,6 +216,10 @@ ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
     ucs_status_t status;
     khiter_t iter;
     int ret;
+
+    if (ctl->links[link].inner == NULL) {
+        return UCS_ERR_UNREACHABLE; /* Its NIC is away */
+    }
 
     ep = ucs_malloc(sizeof(*ep), "varuna_ctl_ep");
     if (ep == NULL) {
@@ -250,7 +254,7 @@ ucs_status_t uct_varuna_ctl_ep_create(uct_varuna_ctl_t *ctl, unsigned link,
     return UCS_OK;
 
 err_destroy:
-    uct_ep_destroy(ep->inner);
+    uct_varuna_tl_destroy(ep->inner);
 err_free:
     ucs_free(ep);
     return status;
@@ -325,8 +329,7 @@ void uct_varuna_ctl_drop_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_list_add_tail(&ctl->dead_eps, &ep->list);
 }
 
-/* Messages were lost: whoever asks by them need not wait for answers */
-static void uct_varuna_ctl_count_lost(uct_varuna_peer_t *peer, unsigned link)
+void uct_varuna_ctl_count_lost(uct_varuna_peer_t *peer, unsigned link)
 {
     __atomic_store_n(&peer->num_lost[link], peer->num_lost[link] + 1,
                      __ATOMIC_RELAXED);
@@ -379,7 +382,7 @@ void uct_varuna_ctl_ep_destroy(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
 
     kh_del(uct_varuna_ctl_eps, &ctl->eps, iter);
     uct_varuna_doubt_forget(ctl, ep);
-    uct_ep_destroy(ep->inner);
+    uct_varuna_tl_destroy(ep->inner);
     ucs_free(ep);
 }
 

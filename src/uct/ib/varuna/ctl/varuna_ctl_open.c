@@ -172,10 +172,18 @@ static ucs_status_t uct_varuna_ctl_open_iface(uct_varuna_ctl_link_t *link,
     return status;
 }
 
-void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
+static void uct_varuna_ctl_link_close_inner(uct_varuna_ctl_link_t *link)
 {
     uct_iface_set_am_handler(link->inner, UCT_VARUNA_AM_ID_CTL, NULL, NULL, 0);
     uct_iface_close(link->inner);
+    link->inner = NULL;
+}
+
+void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
+{
+    if (link->inner != NULL) {
+        uct_varuna_ctl_link_close_inner(link);
+    }
     ucs_free(link->addr);
 }
 
@@ -231,6 +239,7 @@ ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
     link->ctl   = ctl;
     link->index = index;
     link->fd    = -1;
+    link->inner = NULL;
     status      = uct_varuna_ctl_open_iface(link, nic);
     if (status != UCS_OK) {
         return status;
@@ -551,7 +560,8 @@ void uct_varuna_ctl_linger(uct_varuna_ctl_t *ctl)
         uct_varuna_ctl_progress(ctl);
         busy = !ucs_list_is_empty(&ctl->queue.msgs);
         for (i = 0; i < ctl->num_links; ++i) {
-            if (uct_iface_flush(ctl->links[i].inner, 0, NULL) != UCS_OK) {
+            if ((ctl->links[i].inner != NULL) &&
+                (uct_iface_flush(ctl->links[i].inner, 0, NULL) != UCS_OK)) {
                 busy = 1;
             }
         }
@@ -688,70 +698,101 @@ err_restore:
     return status;
 }
 
-/* --- One more link --- */
+/* --- A link that is closed, and opened once more --- */
 
-static ucs_status_t uct_varuna_ctl_listen_next(uct_varuna_ctl_t *ctl)
+static void uct_varuna_ctl_drop_link_msgs(uct_varuna_ctl_t *ctl, unsigned link)
 {
-    uct_varuna_ctl_link_t *link = &ctl->links[ctl->num_links];
+    uct_varuna_ctl_msg_t *msg, *tmp;
+
+    ucs_list_for_each_safe(msg, tmp, &ctl->queue.msgs, list) {
+        if (msg->link == link) {
+            uct_varuna_ctl_msg_free(ctl, msg);
+        }
+    }
+}
+
+/* Endpoints with messages on their way are destroyed too: of the interface nothing is used again,
+ * and a NIC that is dead completes none of them. */
+int uct_varuna_ctl_link_is_closable(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    if (ctl->progressing || (ctl->links[link].seek.count > 0)) {
+        return 0;
+    }
+
+    uct_varuna_ctl_drop_link_msgs(ctl, link);
+    uct_varuna_ctl_drop_link_eps(ctl, link);
+    uct_varuna_ctl_destroy_link_eps(ctl, link);
+    return !uct_varuna_ctl_link_is_used(ctl, link);
+}
+
+void uct_varuna_ctl_link_close(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    uct_varuna_ctl_link_t *own = &ctl->links[link];
+
+    if (ctl->detector != NULL) {
+        uct_varuna_detector_remove(ctl->detector, link);
+    }
+
+    if (own->fd != -1) {
+        ucs_async_remove_handler(own->fd, 0);
+        own->fd = -1;
+    }
+
+    uct_varuna_ctl_link_close_inner(own); /* Its address stays, for messages that are lost */
+    own->full.since      = 0;
+    own->is_proved       = 0;
+    ctl->moves.links    &= ~UCS_BIT(link);
+    ctl->moves.reopened &= ~UCS_BIT(link);
+    memset(&ctl->moves.backoff[link], 0, sizeof(ctl->moves.backoff[link]));
+}
+
+static ucs_status_t uct_varuna_ctl_link_listen(uct_varuna_ctl_t *ctl, unsigned link)
+{
     ucs_status_t status;
     int fd;
 
-    status = uct_iface_event_fd_get(link->inner, &fd);
+    status = uct_iface_event_fd_get(ctl->links[link].inner, &fd);
     if (status == UCS_OK) {
         status = uct_varuna_ctl_listen_fd(ctl, fd);
     }
 
     if (status == UCS_OK) {
-        link->fd = fd;
+        ctl->links[link].fd = fd;
         uct_varuna_ctl_signal(ctl->events.kick_fd); /* Arms it */
     }
     return status;
 }
 
-static void uct_varuna_ctl_unlisten_next(uct_varuna_ctl_t *ctl)
+ucs_status_t uct_varuna_ctl_link_open(uct_varuna_ctl_t *ctl, unsigned link,
+                                      const char *dev_name)
 {
-    ucs_async_remove_handler(ctl->links[ctl->num_links].fd, 0);
-    ctl->links[ctl->num_links].fd = -1;
-}
-
-ucs_status_t uct_varuna_ctl_link_open_next(uct_varuna_ctl_t *ctl, const char *dev_name)
-{
-    unsigned index = ctl->num_links;
+    uct_iface_addr_t *former = ctl->links[link].addr;
     ucs_status_t status;
 
     ucs_assert(!ctl->progressing);
-    memset(&ctl->links[index], 0, sizeof(ctl->links[index]));
-    status = uct_varuna_ctl_link_init(ctl, index);
+    status = uct_varuna_ctl_link_init(ctl, link);
     if (status != UCS_OK) {
+        ctl->links[link].inner = NULL;
+        ctl->links[link].addr  = former;
         return status;
     }
 
-    status = uct_varuna_ctl_listen_next(ctl);
+    ucs_free(former);
+
+    status = uct_varuna_ctl_link_listen(ctl, link);
+    if ((status == UCS_OK) && (ctl->detector != NULL)) {
+        status = uct_varuna_detector_add(ctl->detector, link, dev_name);
+    }
+
     if (status != UCS_OK) {
-        goto err_cleanup;
+        uct_varuna_ctl_link_close(ctl, link);
     }
-
-    if (ctl->detector != NULL) {
-        status = uct_varuna_detector_add(ctl->detector, index, dev_name);
-        if (status != UCS_OK) {
-            goto err_unlisten;
-        }
-    }
-
-    return UCS_OK;
-
-err_unlisten:
-    uct_varuna_ctl_unlisten_next(ctl);
-err_cleanup:
-    uct_varuna_ctl_link_cleanup(&ctl->links[index]);
     return status;
 }
 
-void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned former)
+void uct_varuna_ctl_join(uct_varuna_ctl_t *ctl, unsigned link)
 {
-    unsigned link = ctl->num_links++;
-
-    uct_varuna_peers_join(ctl, former, link);
+    uct_varuna_peers_join(ctl, link);
     uct_varuna_ctl_look_at_late_port(ctl, link);
     uct_varuna_ports_changed(ctl, link);
     uct_varuna_moves_announce(ctl);

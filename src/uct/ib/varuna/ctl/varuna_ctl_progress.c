@@ -67,6 +67,10 @@ static ucs_status_t uct_varuna_ctl_arm(uct_varuna_ctl_t *ctl, unsigned events)
     unsigned i;
 
     for (i = 0; i < ctl->num_links; ++i) {
+        if (ctl->links[i].inner == NULL) {
+            continue; /* Its NIC is away */
+        }
+
         status = uct_iface_event_arm(ctl->links[i].inner, events);
         if (status == UCS_ERR_BUSY) {
             return status;
@@ -390,7 +394,8 @@ static int uct_varuna_ctl_has_input(const uct_varuna_ctl_t *ctl)
     unsigned i;
 
     for (i = 0; i < ctl->num_links; ++i) {
-        if (uct_varuna_tl_has_input(ctl->links[i].inner,
+        if ((ctl->links[i].inner != NULL) &&
+            uct_varuna_tl_has_input(ctl->links[i].inner,
                                     uct_varuna_link_set(ctl->iface, i)->bus)) {
             return 1;
         }

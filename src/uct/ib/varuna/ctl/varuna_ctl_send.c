@@ -116,8 +116,8 @@ size_t uct_varuna_ctl_append_from(const uct_varuna_ctl_t *ctl, unsigned link,
 
     hdr->from_device_len = own->device_addr_len;
     hdr->from_ctl_len    = inner->attr.iface_addr_len;
-    hdr->from_nic        = uct_varuna_wire_nic(own->nic,
-                                               uct_varuna_link_port(ctl->iface, link));
+    hdr->from_nic        = own->nic;
+    hdr->from_generation = ctl->iface->md->nics[own->nic].generation;
     memcpy(pos, own->device_addr, own->device_addr_len);
     memcpy(pos + own->device_addr_len, inner->addr, inner->attr.iface_addr_len);
     return hdr->from_device_len + hdr->from_ctl_len;
@@ -155,6 +155,13 @@ ucs_status_t uct_varuna_ctl_send(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     ucs_status_t status;
 
     if ((link >= ctl->num_links) || !(peer->link_map & UCS_BIT(link))) {
+        return UCS_ERR_UNREACHABLE;
+    }
+
+    if (ctl->iface->links[link].is_closed) {
+        uct_varuna_ctl_lock(ctl);
+        uct_varuna_ctl_count_lost(peer, link);
+        uct_varuna_ctl_unlock(ctl);
         return UCS_ERR_UNREACHABLE;
     }
 
@@ -277,7 +284,7 @@ uct_varuna_stranger_locate(const uct_varuna_ctl_t *ctl, unsigned link,
 
     for (i = 0; i < parsed->num_links; ++i) {
         if (((located == NULL) ||
-             (parsed->links[i].port == uct_varuna_link_port(ctl->iface, link))) &&
+             (parsed->links[i].nic == ctl->iface->links[link].nic)) &&
             uct_varuna_peer_ctl_reaches(ctl->iface, link, &parsed->links[i])) {
             located = &parsed->links[i];
         }

@@ -94,9 +94,28 @@ static int uct_varuna_peer_link_reaches(const uct_varuna_iface_t *iface,
                                         unsigned link,
                                         const uct_varuna_parsed_link_t *remote)
 {
-    return uct_varuna_peer_ctl_reaches(iface, link, remote) &&
+    return !iface->links[link].is_closed &&
+           uct_varuna_peer_ctl_reaches(iface, link, remote) &&
            ((remote->dc_addr == NULL) ||
             uct_varuna_peer_lane_reaches(iface, link, remote));
+}
+
+/* The same of a pair that is known. Our NIC may be away just now */
+static int uct_varuna_peer_pair_reaches(const uct_varuna_iface_t *iface, unsigned link,
+                                        const uct_varuna_parsed_link_t *remote)
+{
+    const uct_varuna_link_t *own        = &iface->links[link];
+    const uct_varuna_lane_iface_t *base = uct_varuna_link_base(own);
+
+    if (!own->is_closed) {
+        return uct_varuna_peer_link_reaches(iface, link, remote);
+    }
+
+    return (remote->ctl_len == iface->ctl->links[link].attr.iface_addr_len) &&
+           ((remote->dc_addr == NULL) ||
+            (remote->dc_len == base->attr.iface_addr_len)) &&
+           uct_varuna_ib_addr_is_valid(remote->device_addr, remote->device_len,
+                                       own->device_addr);
 }
 
 /*
@@ -115,7 +134,7 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
     for (link = 0; link < iface->num_links; ++link) {
         for (i = 0; i < parsed->num_links; ++i) {
             if (!(taken & UCS_BIT(link)) &&
-                (parsed->links[i].port == uct_varuna_link_port(iface, link)) &&
+                (parsed->links[i].nic == iface->links[link].nic) &&
                 uct_varuna_peer_link_reaches(iface, link, &parsed->links[i])) {
                 pairing->remote[link]  = i;
                 pairing->map          |= UCS_BIT(link);
@@ -141,7 +160,8 @@ static void uct_varuna_peer_pair(const uct_varuna_iface_t *iface,
 static void uct_varuna_peer_note_returned(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer,
                                           unsigned link)
 {
-    if (!peer->is_guest && (peer->links[link].nic != peer->links[link].port)) {
+    if (!peer->is_guest && (peer->links[link].generation != 0)) {
+        uct_varuna_rkeys_renew(peer->uuid, peer->links[link].nic, peer->links[link].generation);
         peer->returned |= UCS_BIT(link);
         uct_varuna_link_raise(iface);
     }
@@ -169,7 +189,7 @@ uct_varuna_peer_add_link(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer, uns
     blob->next                    = peer->addr;
     peer->addr                    = blob;
     peer->links[link].nic         = remote->nic;
-    peer->links[link].port        = remote->port;
+    peer->links[link].generation  = remote->generation;
     peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
     peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
     uct_varuna_peer_note_returned(iface, peer, link);
@@ -178,7 +198,7 @@ uct_varuna_peer_add_link(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer, uns
     return UCS_OK;
 }
 
-/* Links from a short address have no address of their data lane yet, and no port. */
+/* Links from a short address have no address of their data lane yet, and no generation */
 static void uct_varuna_peer_complete_links(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer,
                                            const uct_varuna_parsed_addr_t *parsed)
 {
@@ -195,20 +215,30 @@ static void uct_varuna_peer_complete_links(uct_varuna_iface_t *iface, uct_varuna
                 continue;
             }
 
-            if (!uct_varuna_peer_lane_reaches(iface, link, remote)) {
+            if (iface->links[link].is_closed) {
+                break; /* When it is open again */
+            } else if (!uct_varuna_peer_lane_reaches(iface, link, remote)) {
                 ucs_error("%s of peer 0x%lx can't be reached over %s: are its UCX "
                           "options different?",
                           uct_varuna_tl_name(uct_varuna_link_set(iface, link)->fast),
-                          peer->uuid,
-                          uct_varuna_link_name(iface, link));
+                          peer->uuid, uct_varuna_link_name(iface, link));
                 break;
             }
 
             blob = ucs_container_of((void*)peer->links[link].ctl_addr,
                                     uct_varuna_peer_blob_t, ctl_addr);
+            if (uct_varuna_peer_pair_reaches(iface, link, remote) &&
+                (memcmp(blob->ctl_addr, remote->ctl_addr, remote->ctl_len) ||
+                 memcmp(blob->device_addr, remote->device_addr, remote->device_len))) {
+                memcpy(blob->device_addr, remote->device_addr, remote->device_len);
+                memcpy(blob->ctl_addr, remote->ctl_addr, remote->ctl_len);
+                uct_varuna_ctl_drop_ep(iface->ctl, peer, link, 1);
+                peer->doubtful &= ~UCS_BIT(link);
+            }
+
             memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
-            peer->links[link].dc_addr = (uct_iface_addr_t*)blob->dc_addr;
-            peer->links[link].port    = remote->port;
+            peer->links[link].dc_addr    = (uct_iface_addr_t*)blob->dc_addr;
+            peer->links[link].generation = remote->generation;
             uct_varuna_peer_note_returned(iface, peer, link);
         }
     }
@@ -218,7 +248,7 @@ static void uct_varuna_peer_complete_links(uct_varuna_iface_t *iface, uct_varuna
 static int uct_varuna_peer_link_differs(const uct_varuna_peer_link_t *known,
                                         const uct_varuna_parsed_link_t *remote)
 {
-    return (known->nic != remote->nic) ||
+    return (known->generation != remote->generation) ||
            memcmp(known->device_addr, remote->device_addr, remote->device_len) ||
            memcmp(known->ctl_addr, remote->ctl_addr, remote->ctl_len) ||
            ((remote->dc_addr != NULL) && (known->dc_addr != NULL) &&
@@ -239,7 +269,7 @@ static void uct_varuna_peer_move_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *
         memcpy(blob->dc_addr, remote->dc_addr, remote->dc_len);
     }
 
-    known->nic = remote->nic;
+    known->generation = remote->generation;
     uct_varuna_peer_note_returned(ctl->iface, peer, link);
     uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
     uct_varuna_ctl_seek_anew(peer, link);
@@ -248,8 +278,7 @@ static void uct_varuna_peer_move_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *
               known->nic, peer->uuid, uct_varuna_link_name(ctl->iface, link));
 }
 
-/* A pair of links stays, but for the addresses of its remote end, and for its number: those of
- * a port that was reset go up. @return those that have others */
+/* A pair of links stays, but for addresses and generation of its remote end. @return such pairs */
 static unsigned uct_varuna_peer_move_links(uct_varuna_ctl_t *ctl,
                                            uct_varuna_peer_t *peer,
                                            const uct_varuna_parsed_addr_t *parsed)
@@ -261,10 +290,10 @@ static unsigned uct_varuna_peer_move_links(uct_varuna_ctl_t *ctl,
     ucs_for_each_bit(link, peer->link_map) {
         for (i = 0; i < parsed->num_links; ++i) {
             remote = &parsed->links[i];
-            if ((remote->port != peer->links[link].port) ||
-                (remote->nic < peer->links[link].nic) ||
+            if ((remote->nic != peer->links[link].nic) ||
+                (remote->generation < peer->links[link].generation) ||
                 !uct_varuna_peer_link_differs(&peer->links[link], remote) ||
-                !uct_varuna_peer_link_reaches(ctl->iface, link, remote) ||
+                !uct_varuna_peer_pair_reaches(ctl->iface, link, remote) ||
                 (peer->is_guest &&
                  !uct_varuna_reach_allow(ctl, link, remote->device_addr,
                                          remote->device_len, 1))) {
@@ -310,7 +339,7 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
 
     ucs_for_each_bit(link, peer->link_map) {
         pairs.map        |= UCS_BIT(link);
-        pairs.ports[link] = peer->links[link].port;
+        pairs.ports[link] = peer->links[link].nic;
     }
     peer->mtu_differs |= uct_varuna_cabling_check(ctl, &pairs, parsed);
     return UCS_OK;
@@ -523,40 +552,23 @@ out:
     return peer;
 }
 
-static void uct_varuna_peer_join(uct_varuna_iface_t *iface, uct_varuna_peer_t *peer,
-                                 unsigned former, unsigned link)
+void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned link)
 {
-    uct_varuna_peer_blob_t *blob;
-
-    blob = ucs_malloc(sizeof(*blob), "varuna_peer_addr");
-    if (blob == NULL) {
-        ucs_diag("no memory: peer 0x%lx is not reached over a NIC that was reset", peer->uuid);
-        return;
-    }
-
-    *blob      = *ucs_container_of((void*)peer->links[former].ctl_addr, uct_varuna_peer_blob_t,
-                                   ctl_addr);
-    blob->next = peer->addr;
-    peer->addr = blob;
-
-    peer->links[link]             = peer->links[former];
-    peer->links[link].device_addr = (uct_device_addr_t*)blob->device_addr;
-    peer->links[link].ctl_addr    = (uct_iface_addr_t*)blob->ctl_addr;
-    peer->links[link].dc_addr     = (peer->links[former].dc_addr == NULL) ? NULL :
-                                    (uct_iface_addr_t*)blob->dc_addr;
-    peer->mtu_differs |= (peer->mtu_differs & UCS_BIT(former)) ? UCS_BIT(link) : 0;
-    uct_varuna_peer_note_returned(iface, peer, link);
-    __atomic_store_n(&peer->link_map, peer->link_map | UCS_BIT(link), __ATOMIC_RELEASE);
-}
-
-void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned former, unsigned link)
-{
+    uct_varuna_ctl_hdr_t whose = {0};
     uct_varuna_peer_t *peer;
+    unsigned other;
 
     kh_foreach_value(&ctl->peers, peer, {
-        if (peer->link_map & UCS_BIT(former)) {
-            uct_varuna_peer_join(ctl->iface, peer, former, link);
+        memset(&peer->no_ctl_ep[link], 0, sizeof(peer->no_ctl_ep[link]));
+        peer->doubtful &= ~UCS_BIT(link);
+        if (peer->is_guest || ((peer->link_map & UCS_BIT(link)) &&
+                               (peer->links[link].dc_addr != NULL))) {
+            continue;
         }
+
+        whose.secret = peer->secret;
+        other        = uct_varuna_ctl_reply_link(ctl, peer, link);
+        (void)uct_varuna_ctl_send(ctl, peer, other, UCT_VARUNA_CTL_LINKS_REQ, &whose, NULL, 0);
     });
 }
 
@@ -704,7 +716,7 @@ uct_varuna_cabling_find(const uct_varuna_parsed_addr_t *parsed, unsigned port)
     unsigned i;
 
     for (i = 0; i < parsed->num_links; ++i) {
-        if (parsed->links[i].port == port) {
+        if (parsed->links[i].nic == port) {
             return &parsed->links[i];
         }
     }
@@ -718,13 +730,13 @@ static int uct_varuna_cabling_is_in_order(const uct_varuna_iface_t *iface,
                                           const uct_varuna_cabling_pairs_t *pairs,
                                           unsigned link)
 {
-    unsigned port = uct_varuna_link_port(iface, link);
+    unsigned port = iface->links[link].nic;
     unsigned far  = pairs->ports[link];
     unsigned other;
 
     ucs_for_each_bit(other, pairs->map & ~UCS_BIT(link)) {
         if ((pairs->ports[other] == far) ||
-            ((uct_varuna_link_port(iface, other) < port) != (pairs->ports[other] < far))) {
+            ((iface->links[other].nic < port) != (pairs->ports[other] < far))) {
             return 0;
         }
     }
@@ -758,13 +770,13 @@ static void uct_varuna_cabling_check_link(uct_varuna_ctl_t *ctl,
     unsigned port                   = pairs->ports[link];
     const uct_varuna_parsed_link_t *remote, *same;
 
-    if (parsed->is_short || (port == uct_varuna_link_port(iface, link)) ||
+    if (parsed->is_short || (port == iface->links[link].nic) ||
         iface->md->links_are_named || (ctl->cabling.wrong & UCS_BIT(link))) {
         return; /* A short address has no names, and perhaps not all links */
     }
 
     remote = uct_varuna_cabling_find(parsed, port);
-    same   = uct_varuna_cabling_find(parsed, uct_varuna_link_port(iface, link));
+    same   = uct_varuna_cabling_find(parsed, iface->links[link].nic);
     if ((remote == NULL) || (same == NULL) || remote->is_named ||
         uct_varuna_cabling_is_shifted(iface, pairs, parsed, link, remote)) {
         return;

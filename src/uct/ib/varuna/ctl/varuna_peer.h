@@ -20,9 +20,9 @@
 
 /* One link of a remote interface, from its address. */
 typedef struct uct_varuna_peer_link {
-    uint8_t                    nic;       /* Remote NIC index. Another one if it was reset:
-                                             then lanes that are there have the old one */
-    uint8_t                    port;      /* ... that the port had at first */
+    uint8_t                    nic;       /* Remote NIC index */
+    uint16_t                   generation; /* ... and its generation, which goes up: lanes that
+                                             are there may have an older one */
     uct_device_addr_t          *device_addr;
     uct_iface_addr_t           *dc_addr;  /* NULL until it is learnt */
     uct_iface_addr_t           *ctl_addr;
@@ -63,8 +63,8 @@ struct uct_varuna_peer {
     uct_varuna_peer_link_t     links[UCT_VARUNA_MAX_LINKS];
     unsigned                   link_map;  /* Local links which reach it */
     uint8_t                    mtu_differs; /* Of these: DC does not suit them */
-    uint8_t                    returned;  /* Of these: the remote NIC was reset, so keys from
-                                             before have nothing for it */
+    uint8_t                    returned;  /* Of these: the remote NIC is not in its first
+                                             generation, so keys may have nothing for it */
     uct_varuna_path_t          paths[UCT_VARUNA_MAX_LINKS]; /* By local link */
     uint8_t                    retired;   /* Of these, to be left as planned, as the
                                              peer wants. Main thread */
@@ -182,9 +182,9 @@ uct_varuna_peer_learn_moves(uct_varuna_ctl_t *ctl, const uct_varuna_ctl_hdr_t *h
                             const void *addr, size_t length, uint16_t moves,
                             unsigned *moved_p);
 
-/** Main thread, lock held: another link of ours has taken the place of one. It reaches all
- *  peers that this one did. */
-void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned former, unsigned link);
+/** Main thread, lock held: a link of ours is open again. Peers that came while it was closed are
+ *  asked for their addresses. */
+void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned link);
 
 /** A guest's request has come with the address to answer to: it may be another one than
  *  before. Lock held. */
@@ -276,7 +276,7 @@ int uct_varuna_reach_allow(uct_varuna_ctl_t *ctl, unsigned link,
 /* The links that reach a peer, and its NICs that they reach */
 typedef struct uct_varuna_cabling_pairs {
     unsigned                   map;
-    uint8_t                    ports[UCT_VARUNA_MAX_LINKS]; /* By link: their first numbers */
+    uint8_t                    ports[UCT_VARUNA_MAX_LINKS]; /* By link */
 } uct_varuna_cabling_pairs_t;
 
 /**

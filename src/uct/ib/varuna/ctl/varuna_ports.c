@@ -243,6 +243,7 @@ void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t ev
 static int uct_varuna_ports_has_come(uct_varuna_ctl_t *ctl, unsigned link)
 {
     return (ctl->detector == NULL) && ctl->iface->links[link].is_late &&
+           !ctl->iface->links[link].is_closed &&
            !(ctl->moves.links & UCS_BIT(link)) && uct_varuna_moves_is_active(ctl, link);
 }
 
@@ -252,24 +253,34 @@ static int uct_varuna_ports_has_gone(const uct_varuna_ctl_t *ctl, unsigned link)
     return !(ctl->ports.down & UCS_BIT(link)) && uct_varuna_ctl_is_nic_gone(ctl, link);
 }
 
-/* A NIC that was reset may have come back as another one, which may have died since */
-static void uct_varuna_ports_look_for_return(uct_varuna_ctl_t *ctl, unsigned link)
+void uct_varuna_ports_note_life(uct_varuna_ctl_t *ctl, unsigned link)
+{
+    __atomic_store_n(&ctl->announce.lives, ctl->announce.lives | UCS_BIT(link),
+                     __ATOMIC_RELEASE);
+    uct_varuna_ctl_notify(ctl);
+}
+
+/* A NIC that is dead may work again. The main thread closes and opens links; not before a packet
+ * lifetime is over, since the next life may give queue pairs the numbers that others had, to
+ * which packets were on their way */
+static void uct_varuna_ports_look_at_life(uct_varuna_ctl_t *ctl, unsigned link)
 {
     uct_varuna_md_t *md = ctl->iface->md;
-    unsigned nic        = uct_varuna_return_latest(md, ctl->iface->links[link].nic);
+    unsigned nic        = ctl->iface->links[link].nic;
+    unsigned life;
 
-    if (ctl->iface->links[link].is_former) {
-        return; /* The link that has its port is looked at */
-    } else if (uct_varuna_md_is_nic_dead(md, nic)) {
+    if (uct_varuna_md_is_nic_dead(md, nic)) {
         uct_varuna_md_look_for_return(md, nic, uct_varuna_ctl_now(ctl));
-    } else if ((nic != ctl->iface->links[link].nic) &&
-               uct_varuna_md_is_at_rest(md, ctl->iface->links[link].nic,
-                                        uct_varuna_ctl_now(ctl),
-                                        ctl->iface->config.packet_lifetime)) {
-        /* It gives queue pairs the numbers that others had, to which packets were on their
-         * way */
-        __atomic_store_n(&ctl->announce.joins, ctl->announce.joins | UCS_BIT(link), __ATOMIC_RELEASE);
-        uct_varuna_ctl_notify(ctl);
+    }
+
+    life = uct_varuna_md_life(md, nic);
+    if (ctl->iface->links[link].is_closed ?
+        ((life == UCT_VARUNA_LIFE_OPEN) || (life == UCT_VARUNA_LIFE_ENDING)) :
+        (life == UCT_VARUNA_LIFE_LEAVING) ||
+        ((life == UCT_VARUNA_LIFE_ENDING) &&
+         uct_varuna_md_is_at_rest(md, nic, uct_varuna_ctl_now(ctl),
+                                  ctl->iface->config.packet_lifetime))) {
+        uct_varuna_ports_note_life(ctl, link);
     }
 }
 
@@ -282,8 +293,20 @@ static void uct_varuna_ports_look(uct_varuna_ctl_t *ctl)
             uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_UP);
         } else if (uct_varuna_ports_has_gone(ctl, link)) {
             uct_varuna_ports_event(ctl, link, UCT_VARUNA_PORT_DOWN);
-        } else if (uct_varuna_ctl_is_nic_gone(ctl, link)) {
-            uct_varuna_ports_look_for_return(ctl, link);
+        }
+    }
+}
+
+/* NICs that go or come back: in each tick, since somebody waits for them */
+static void uct_varuna_ports_look_at_lives(uct_varuna_ctl_t *ctl)
+{
+    unsigned link;
+
+    for (link = 0; link < ctl->num_links; ++link) {
+        if (uct_varuna_ctl_is_nic_gone(ctl, link) ||
+            (uct_varuna_md_life(ctl->iface->md, ctl->iface->links[link].nic) !=
+             UCT_VARUNA_LIFE_OPEN)) {
+            uct_varuna_ports_look_at_life(ctl, link);
         }
     }
 }
@@ -298,6 +321,7 @@ static void uct_varuna_ports_timer(void *arg)
         uct_varuna_ports_look(ctl);
     }
 
+    uct_varuna_ports_look_at_lives(ctl);
     if (ctl->ports.pending) {
         uct_varuna_ports_announce(ctl);
     }
@@ -462,7 +486,7 @@ static unsigned uct_varuna_addr_num_links(const uct_varuna_iface_t *iface)
     unsigned i;
 
     for (i = 0; i < iface->num_links; ++i) {
-        count += !iface->links[i].is_former;
+        count += !iface->links[i].is_closed;
     }
 
     return count;
@@ -500,12 +524,13 @@ static size_t uct_varuna_addr_put_link(uct_varuna_iface_t *iface,
         return 0;
     }
 
-    entry->index      = uct_varuna_wire_nic(link->nic, uct_varuna_link_port(iface, index));
+    entry->index      = link->nic;
     entry->device_len = link->device_addr_len;
     entry->dc_len     = base->attr.iface_addr_len;
     entry->ctl_len    = ctl_len;
     entry->name_len   = name_len;
     entry->is_named   = iface->md->links_are_named;
+    entry->generation = iface->md->nics[link->nic].generation;
     memcpy(UCS_PTR_BYTE_OFFSET(buffer, length), link->device_addr,
            link->device_addr_len);
     length           += link->device_addr_len;
@@ -527,7 +552,7 @@ size_t uct_varuna_iface_pack_full_address(uct_varuna_iface_t *iface,
 
     uct_varuna_addr_init(iface, 0, addr);
     for (i = 0; i < iface->num_links; ++i) {
-        if (iface->links[i].is_former) {
+        if (iface->links[i].is_closed) {
             continue;
         }
 
@@ -596,7 +621,7 @@ unsigned uct_varuna_iface_pack_short_address(const uct_varuna_iface_t *iface,
     shared->outer_len = uct_varuna_iface_outer_len(iface);
     shared->ctl_len   = ctl_len;
     for (i = 0; i < iface->num_links; ++i) {
-        if (iface->links[i].is_former) {
+        if (iface->links[i].is_closed) {
             continue;
         }
 

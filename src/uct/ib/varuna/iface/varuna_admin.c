@@ -13,6 +13,7 @@
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/ctl/varuna_witness.h>
 #include <uct/ib/varuna/lanes/varuna_lanes.h>
+#include <uct/ib/varuna/md/varuna_health.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/sys/math.h>
@@ -28,6 +29,7 @@
 
 #define UCT_VARUNA_ADMIN_MAX_NAMES 64
 #define UCT_VARUNA_ADMIN_NAME_MAX  32
+#define UCT_VARUNA_ADMIN_MAX_NICS  UCT_VARUNA_MAX_LINKS
 
 /* A published state: state | causes << 8 | flaps << 16 */
 #define UCT_VARUNA_ADMIN_MAX_FLAPS UINT16_MAX
@@ -47,6 +49,8 @@ static struct {
     unsigned                   revokes;
     unsigned                   num_marks;
     uct_varuna_admin_mark_t    marks[UCT_VARUNA_ADMIN_MAX_NAMES];
+    unsigned                   num_removed;
+    char                       removed[UCT_VARUNA_ADMIN_MAX_NICS][UCT_VARUNA_ADMIN_NAME_MAX];
 } uct_varuna_admin = {
     .lock    = PTHREAD_MUTEX_INITIALIZER,
     .users   = UCS_LIST_INITIALIZER(&uct_varuna_admin.users,
@@ -117,6 +121,137 @@ static int uct_varuna_admin_set(const char *name, rc_varuna_link_state_t state)
 
     uct_varuna_admin_changed();
     return 0;
+}
+
+/* --- NICs, lock held --- */
+
+/* @return Whether a port, such as "mlx5_0:1", is of a device */
+static int uct_varuna_admin_is_port_of(const char *port, const char *device)
+{
+    size_t length = strlen(device);
+
+    return !strncmp(port, device, length) && (port[length] == ':');
+}
+
+/* @return num_removed if it is not. */
+static unsigned uct_varuna_admin_find_removed(const char *device)
+{
+    unsigned i;
+
+    for (i = 0; (i < uct_varuna_admin.num_removed) &&
+                strcmp(uct_varuna_admin.removed[i], device); ++i);
+    return i;
+}
+
+/* @return Whether the device of a port is to be removed. */
+static int uct_varuna_admin_is_removed(const char *port)
+{
+    unsigned i;
+
+    for (i = 0; i < uct_varuna_admin.num_removed; ++i) {
+        if (uct_varuna_admin_is_port_of(port, uct_varuna_admin.removed[i])) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* @return Whether a link that is up remains to an interface without this device. */
+static int uct_varuna_admin_has_other(const uct_varuna_admin_t *user, const char *device)
+{
+    unsigned i, state;
+
+    for (i = 0; i < user->num_links; ++i) {
+        state = __atomic_load_n(&user->links[i], __ATOMIC_RELAXED) & UCS_MASK(8);
+        if ((state == UCT_VARUNA_DAMP_UP) && !uct_varuna_admin_is_removed(user->names[i]) &&
+            !uct_varuna_admin_is_port_of(user->names[i], device)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* @return 0, or why the device is not removed from any interface. */
+static int uct_varuna_admin_check_remove(const char *device)
+{
+    int ret = -ENODEV;
+    uct_varuna_admin_t *user;
+    unsigned i;
+
+    ucs_list_for_each(user, &uct_varuna_admin.users, list) {
+        for (i = 0; i < user->num_links; ++i) {
+            if (!uct_varuna_admin_is_port_of(user->names[i], device)) {
+                continue;
+            }
+
+            if ((user->can_remove != NULL) && !user->can_remove(user->arg, i)) {
+                return -EOPNOTSUPP;
+            } else if (!uct_varuna_admin_has_other(user, device)) {
+                return -EBUSY;
+            }
+            ret = 0;
+        }
+    }
+
+    return ret;
+}
+
+static int uct_varuna_admin_remove(const char *device)
+{
+    int ret = uct_varuna_admin_check_remove(device);
+
+    if (uct_varuna_admin_find_removed(device) < uct_varuna_admin.num_removed) {
+        return -EALREADY;
+    } else if (ret != 0) {
+        return ret;
+    } else if (uct_varuna_admin.num_removed == UCT_VARUNA_ADMIN_MAX_NICS) {
+        return -ENOSPC;
+    }
+
+    strcpy(uct_varuna_admin.removed[uct_varuna_admin.num_removed++], device);
+    uct_varuna_admin_changed();
+    return 0;
+}
+
+static int uct_varuna_admin_add(const char *device)
+{
+    unsigned i = uct_varuna_admin_find_removed(device);
+
+    if (i == uct_varuna_admin.num_removed) {
+        return (uct_varuna_admin_check_remove(device) == -ENODEV) ? -ENODEV : -EEXIST;
+    }
+
+    --uct_varuna_admin.num_removed;
+    if (i < uct_varuna_admin.num_removed) {
+        strcpy(uct_varuna_admin.removed[i],
+               uct_varuna_admin.removed[uct_varuna_admin.num_removed]);
+    }
+    uct_varuna_admin_changed();
+    return 0;
+}
+
+static int uct_varuna_admin_nic(const char *name, int is_removed)
+{
+    char device[UCT_VARUNA_ADMIN_NAME_MAX];
+    char *colon;
+    int ret;
+
+    if ((name[0] == '\0') || (strlen(name) >= sizeof(device))) {
+        return -EINVAL;
+    }
+
+    strcpy(device, name);
+    colon = strrchr(device, ':');
+    if (colon != NULL) {
+        *colon = '\0'; /* All ports of the device go */
+    }
+
+    pthread_mutex_lock(&uct_varuna_admin.lock);
+    ret = is_removed ? uct_varuna_admin_remove(device) : uct_varuna_admin_add(device);
+    pthread_mutex_unlock(&uct_varuna_admin.lock);
+    return ret;
 }
 
 /* --- rc_varuna.h --- */
@@ -211,7 +346,7 @@ static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
 
     uct_varuna_admin_append(text,
                             " fences_none=%lu fences_reset=%lu fences_lifetime=%lu lifetime_dc=%lu"
-                            " lifetime_dead=%lu lifetime_hung=%lu lifetime_other=%lu\n",
+                            " lifetime_dead=%lu lifetime_hung=%lu lifetime_other=%lu",
                             fences[UCT_VARUNA_FENCED_NOT], fences[UCT_VARUNA_FENCED_RESET],
                             fences[UCT_VARUNA_FENCED_DC] + fences[UCT_VARUNA_FENCED_DEAD] +
                             fences[UCT_VARUNA_FENCED_HUNG] +
@@ -219,6 +354,30 @@ static void uct_varuna_admin_append_fences(uct_varuna_admin_text_t *text,
                             fences[UCT_VARUNA_FENCED_DC], fences[UCT_VARUNA_FENCED_DEAD],
                             fences[UCT_VARUNA_FENCED_HUNG],
                             fences[UCT_VARUNA_FENCED_OTHER]);
+}
+
+/* What is in the way of closing the NIC */
+static void uct_varuna_admin_append_waits(uct_varuna_admin_text_t *text, const uint32_t *waits)
+{
+    static const char *names[] = {
+        [UCT_VARUNA_ADMIN_WAIT_ENDPOINTS]   = "endpoints",
+        [UCT_VARUNA_ADMIN_WAIT_TARGETS]     = "targets",
+        [UCT_VARUNA_ADMIN_WAIT_BUFFERS]     = "buffers",
+        [UCT_VARUNA_ADMIN_WAIT_CONNECTIONS] = "connections"
+    };
+    const char *separator = "";
+    uint32_t count;
+    unsigned i;
+
+    uct_varuna_admin_append(text, " waits_for=");
+    for (i = 0; i < UCT_VARUNA_ADMIN_WAIT_LAST; ++i) {
+        count = __atomic_load_n(&waits[i], __ATOMIC_RELAXED);
+        if (count > 0) {
+            uct_varuna_admin_append(text, "%s%s:%u", separator, names[i], count);
+            separator = ",";
+        }
+    }
+    uct_varuna_admin_append(text, "%s\n", (separator[0] == '\0') ? "-" : "");
 }
 
 /* @return 0 if the list cannot be had now */
@@ -252,10 +411,6 @@ static int uct_varuna_admin_append_all(uct_varuna_admin_text_t *text)
     pthread_mutex_lock(&uct_varuna_admin.lock);
     ucs_list_for_each(user, &uct_varuna_admin.users, list) {
         for (i = 0; i < user->num_links; ++i) {
-            if (user->former & UCS_BIT(i)) {
-                continue;
-            }
-
             state = __atomic_load_n(&user->links[i], __ATOMIC_RELAXED);
             flaps = state >> 16;
             uct_varuna_admin_append(
@@ -267,6 +422,7 @@ static int uct_varuna_admin_append_all(uct_varuna_admin_text_t *text)
                                     (user->nic_state == NULL) ? "-" :
                                     user->nic_state(user->arg, i));
             uct_varuna_admin_append_fences(text, user->fences[i]);
+            uct_varuna_admin_append_waits(text, user->waits[i]);
         }
         has_all &= uct_varuna_admin_append_peers(text, user, index);
         ++index;
@@ -308,7 +464,8 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin)
     admin->version = 0;
     admin->forced  = 0;
     admin->failed  = 0;
-    admin->former  = 0;
+    admin->removed = 0;
+    memset(admin->waits, 0, sizeof(admin->waits));
     memset(admin->links, 0, sizeof(admin->links));
     pthread_mutex_lock(&uct_varuna_admin.lock);
     if (!uct_varuna_admin.is_at_exit) {
@@ -327,16 +484,14 @@ void uct_varuna_admin_unregister(uct_varuna_admin_t *admin)
     pthread_mutex_unlock(&uct_varuna_admin.lock);
 }
 
-void uct_varuna_admin_succeed_link(uct_varuna_admin_t *admin, unsigned former,
-                                   const char *name, const uint64_t *fences)
+void uct_varuna_admin_show_waits(uct_varuna_admin_t *admin, unsigned link,
+                                 const uint32_t *waits)
 {
-    pthread_mutex_lock(&uct_varuna_admin.lock);
-    admin->names[admin->num_links]  = name;
-    admin->fences[admin->num_links] = fences;
-    admin->former                  |= UCS_BIT(former);
-    admin->version                  = 0; /* Obey once more */
-    ++admin->num_links;
-    pthread_mutex_unlock(&uct_varuna_admin.lock);
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_ADMIN_WAIT_LAST; ++i) {
+        __atomic_store_n(&admin->waits[link][i], waits[i], __ATOMIC_RELAXED);
+    }
 }
 
 /* Marks were given to the parent. Its interfaces take no part here, but may be closed: what
@@ -350,8 +505,9 @@ void uct_varuna_admin_forked(void)
         ucs_list_del(&user->list);
         ucs_list_head_init(&user->list);
     }
-    uct_varuna_admin.forced    = 0;
-    uct_varuna_admin.num_marks = 0;
+    uct_varuna_admin.forced      = 0;
+    uct_varuna_admin.num_marks   = 0;
+    uct_varuna_admin.num_removed = 0;
 }
 
 int uct_varuna_admin_is_behind(const uct_varuna_admin_t *admin)
@@ -393,6 +549,28 @@ static unsigned uct_varuna_admin_fail_link(const uct_varuna_admin_t *admin,
 
     ucs_info("rc_varuna: link %s is marked failed from outside", admin->names[link]);
     table->links[link].reason = "marked failed";
+    return UCS_BIT(link);
+}
+
+/* Traffic leaves a link whose NIC is to be removed. It is up again when the NIC is back */
+static unsigned uct_varuna_admin_sync_nic(uct_varuna_admin_t *admin,
+                                          uct_varuna_link_table_t *table, unsigned link,
+                                          ucs_time_t now)
+{
+    if (!uct_varuna_admin_is_removed(admin->names[link])) {
+        admin->removed &= ~UCS_BIT(link);
+        return 0;
+    }
+
+    admin->removed |= UCS_BIT(link);
+    if ((table->links[link].causes & UCT_VARUNA_LINK_CAUSE_NIC) ||
+        !uct_varuna_link_retire(table, link, UCT_VARUNA_LINK_CAUSE_NIC, now)) {
+        return 0;
+    }
+
+    ucs_info("rc_varuna: the NIC of link %s is to be removed: traffic leaves it",
+             admin->names[link]);
+    table->links[link].reason = "its NIC is to be removed";
     return UCS_BIT(link);
 }
 
@@ -452,6 +630,7 @@ unsigned uct_varuna_admin_sync(uct_varuna_admin_t *admin,
     }
 
     for (link = 0; link < admin->num_links; ++link) {
+        changed |= uct_varuna_admin_sync_nic(admin, table, link, now);
         changed |= uct_varuna_admin_sync_link(admin, table, link, now);
     }
 
@@ -503,6 +682,42 @@ static int uct_varuna_admin_command_link(char *args)
     }
 }
 
+static int uct_varuna_admin_command_nic(char *args)
+{
+    char *name   = strtok_r(args, " ", &args);
+    char *action = (name == NULL) ? NULL : strtok_r(NULL, " ", &args);
+
+    if ((action == NULL) || (strtok_r(NULL, " ", &args) != NULL)) {
+        return -EINVAL;
+    } else if (!strcmp(action, "remove")) {
+        return uct_varuna_admin_nic(name, 1);
+    } else if (!strcmp(action, "add")) {
+        return uct_varuna_admin_nic(name, 0);
+    } else {
+        return -EINVAL;
+    }
+}
+
+static const char *uct_varuna_admin_nic_error(int ret)
+{
+    switch (ret) {
+    case -ENODEV:
+        return "no such NIC; \"status\" lists the links of all";
+    case -EBUSY:
+        return "an interface has no other link that is up: add, or repair, another NIC first";
+    case -EALREADY:
+        return "it is being removed, or was: see \"status\"";
+    case -EEXIST:
+        return "it was not removed; one that was reset is used again when it answers";
+    case -EOPNOTSUPP:
+        return "atomics of mode extended need the registrations of all NICs";
+    case -ENOSPC:
+        return "too many NICs were removed";
+    default:
+        return "expected \"nic NAME remove|add\"";
+    }
+}
+
 void uct_varuna_admin_command(const char *line, char *answer, size_t size)
 {
     char copy[UCT_VARUNA_ADMIN_REQUEST_MAX];
@@ -517,6 +732,13 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size)
         ret = rc_varuna_failover(RC_VARUNA_FAILOVER_FORCE);
     } else if (!strcmp(copy, "failover revoke")) {
         ret = rc_varuna_failover(RC_VARUNA_FAILOVER_REVOKE);
+    } else if (!strncmp(copy, "nic ", 4)) {
+        ret = uct_varuna_admin_command_nic(copy + 4);
+        if (ret != 0) {
+            snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "%s\n",
+                     uct_varuna_admin_nic_error(ret));
+            return;
+        }
     } else if (!strncmp(copy, "link ", 5)) {
         ret = uct_varuna_admin_command_link(copy + 5);
     }
@@ -531,7 +753,8 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size)
                  "marked\n");
     } else {
         snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "expected \"link NAME "
-                 "down|fail|up\", \"failover force|revoke\" or \"status\"\n");
+                 "down|fail|up\", \"nic NAME remove|add\", \"failover force|revoke\" or "
+                 "\"status\"\n");
     }
 }
 
@@ -553,6 +776,13 @@ static const char *uct_varuna_admin_iface_nic_state(void *arg, unsigned link)
 
     return uct_varuna_nic_state_names[
             uct_varuna_md_nic_state(base->md, base->links[link].nic)];
+}
+
+static int uct_varuna_admin_iface_can_remove(void *arg, unsigned link)
+{
+    uct_varuna_iface_t *base = arg;
+
+    return uct_varuna_md_can_remove_nic(base->md, base->links[link].nic);
 }
 
 /* The threads of a UCP worker have this lock in progress, and while they close it */
@@ -587,6 +817,7 @@ void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
     admin->num_links  = base->num_links;
     admin->wake       = uct_varuna_admin_iface_wake;
     admin->nic_state  = uct_varuna_admin_iface_nic_state;
+    admin->can_remove = uct_varuna_admin_iface_can_remove;
     admin->list_peers = uct_varuna_admin_iface_list_peers;
     admin->quiesce    = uct_varuna_admin_iface_quiesce;
     admin->arg        = base;
@@ -606,10 +837,37 @@ void uct_varuna_admin_iface_unregister(uct_varuna_tl_iface_t *iface)
     uct_varuna_admin_unregister(&iface->admin);
 }
 
-void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
+static void uct_varuna_admin_iface_announce(uct_varuna_tl_iface_t *iface)
 {
     uct_varuna_iface_t *base = &iface->super.super;
     unsigned retired         = 0;
+    unsigned link;
+
+    for (link = 0; link < base->num_links; ++link) {
+        if (base->link_table.links[link].causes &
+            (UCT_VARUNA_LINK_CAUSE_ADMIN | UCT_VARUNA_LINK_CAUSE_NIC)) {
+            retired |= UCS_BIT(link);
+        }
+    }
+    uct_varuna_ports_retire(base->ctl, retired, iface->admin.failed);
+}
+
+void uct_varuna_admin_iface_nic_is_back(uct_varuna_tl_iface_t *iface, unsigned link)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
+
+    if (!(iface->admin.removed & UCS_BIT(link)) &&
+        (base->link_table.links[link].causes & UCT_VARUNA_LINK_CAUSE_NIC)) {
+        uct_varuna_link_up(base, link, UCT_VARUNA_LINK_CAUSE_NIC);
+        uct_varuna_admin_publish(&iface->admin, &base->link_table);
+        uct_varuna_link_raise(base);
+        uct_varuna_admin_iface_announce(iface);
+    }
+}
+
+void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
+{
+    uct_varuna_iface_t *base = &iface->super.super;
     unsigned link;
 
     if (ucs_likely(!uct_varuna_admin_is_behind(&iface->admin))) {
@@ -620,10 +878,10 @@ void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now)
         uct_varuna_link_raise(base);
     }
 
+    uct_varuna_admin_iface_announce(iface);
     for (link = 0; link < base->num_links; ++link) {
-        if (base->link_table.links[link].causes & UCT_VARUNA_LINK_CAUSE_ADMIN) {
-            retired |= UCS_BIT(link);
-        }
+        uct_varuna_md_remove_nic(base->md, base->links[link].nic,
+                                 !!(iface->admin.removed & UCS_BIT(link)));
+        iface->lives |= UCS_BIT(link); /* There may be something to do */
     }
-    uct_varuna_ports_retire(base->ctl, retired, iface->admin.failed);
 }

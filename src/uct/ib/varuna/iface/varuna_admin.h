@@ -40,6 +40,15 @@ void uct_varuna_admin_conns_forked(void);
 
 /* --- Commands --- */
 
+/* What a link is used by still, whose NIC is to be closed */
+typedef enum {
+    UCT_VARUNA_ADMIN_WAIT_ENDPOINTS,       /* Of ours; they leave if their peer has another link */
+    UCT_VARUNA_ADMIN_WAIT_TARGETS,         /* Endpoints of peers */
+    UCT_VARUNA_ADMIN_WAIT_BUFFERS,         /* Received messages that the application keeps */
+    UCT_VARUNA_ADMIN_WAIT_CONNECTIONS,     /* Queue pairs without an endpoint, control messages */
+    UCT_VARUNA_ADMIN_WAIT_LAST
+} uct_varuna_admin_wait_t;
+
 /* An interface's part. */
 typedef struct uct_varuna_admin {
     ucs_list_link_t            list;       /* All of the process */
@@ -47,18 +56,22 @@ typedef struct uct_varuna_admin {
     unsigned                   revokes;    /* Seen */
     unsigned                   forced;     /* Obeyed since the last of them */
     unsigned                   failed;     /* Bit map of links that are marked so */
+    unsigned                   removed;    /* ... whose NIC is to be removed */
     unsigned                   num_links;
-    unsigned                   former;     /* Bit map of links that have a successor, which
-                                              is shown instead */
     const char                 *names[UCT_VARUNA_MAX_LINKS];
     uint32_t                   links[UCT_VARUNA_MAX_LINKS]; /* Published states;
                                                                atomic */
+    uint32_t                   waits[UCT_VARUNA_MAX_LINKS][UCT_VARUNA_ADMIN_WAIT_LAST];
+                                           /* Published; atomic */
     const uint64_t             *fences[UCT_VARUNA_MAX_LINKS]; /* How many there were, by
                                                                uct_varuna_fenced_t */
     void                       (*wake)(void *arg); /* Called by any thread */
     const char *               (*nic_state)(void *arg, unsigned link); /* For people; NULL:
                                                                unknown. Called by any
                                                                thread */
+    int                        (*can_remove)(void *arg, unsigned link); /* Whether the process can
+                                                               do without the NIC's device, and
+                                                               open it again; NULL: it can */
     int                        (*list_peers)(void *arg, const char *prefix,
                                              ucs_string_buffer_t *text); /* A line each, with
                                                                that before it; NULL: none.
@@ -74,10 +87,9 @@ void uct_varuna_admin_register(uct_varuna_admin_t *admin);
 
 void uct_varuna_admin_unregister(uct_varuna_admin_t *admin);
 
-/** One more link, which takes the place of another. What was commanded for its name holds for
- *  it. Main thread. */
-void uct_varuna_admin_succeed_link(uct_varuna_admin_t *admin, unsigned former,
-                                   const char *name, const uint64_t *fences);
+/** Show what a link is used by still. Main thread. */
+void uct_varuna_admin_show_waits(uct_varuna_admin_t *admin, unsigned link,
+                                 const uint32_t *waits);
 
 /** In a new child: forget the parent's interfaces and its marks. */
 void uct_varuna_admin_forked(void);
@@ -100,7 +112,8 @@ void uct_varuna_admin_publish(uct_varuna_admin_t *admin,
 /**
  * Execute a command line. Any thread.
  *
- * @param [in]  line    "link NAME down|fail|up", "failover force|revoke", "status".
+ * @param [in]  line    "link NAME down|fail|up", "nic NAME remove|add",
+ *                      "failover force|revoke", "status".
  * @param [out] answer  Filled with the answer.
  */
 void uct_varuna_admin_command(const char *line, char *answer, size_t size);

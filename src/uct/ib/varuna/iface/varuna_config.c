@@ -232,9 +232,14 @@ static ucs_time_t uct_varuna_iface_packet_lifetime(const uct_varuna_iface_t *ifa
     }
 
     for (link = 0; link < iface->num_links; ++link) {
+        if (!uct_varuna_md_use(iface->md, iface->links[link].nic)) {
+            continue; /* It is away, and is left out */
+        }
+
         nic      = &iface->md->nics[iface->links[link].nic];
         lifetime = ucs_max(lifetime,
                            uct_varuna_mlx5_port_lifetime(nic->md, nic->dev_name));
+        uct_varuna_md_unuse(iface->md, iface->links[link].nic);
     }
 
     return ucs_time_from_sec(lifetime);

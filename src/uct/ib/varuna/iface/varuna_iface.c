@@ -208,8 +208,12 @@ uct_varuna_iface_active_lane(const uct_varuna_iface_t *iface)
                                           UCT_VARUNA_LINK_NONE,
                                           UCS_MASK(iface->num_links));
 
-    return uct_varuna_link_rc(
-            &iface->links[(link == UCT_VARUNA_LINK_NONE) ? 0 : link]);
+    if (link == UCT_VARUNA_LINK_NONE) {
+        for (link = 0; (link < iface->num_links) && iface->links[link].is_closed; ++link);
+        link %= iface->num_links;
+    }
+
+    return uct_varuna_link_rc(&iface->links[link]);
 }
 
 /** As uct_iface_query(). */
@@ -233,9 +237,14 @@ static ucs_status_t uct_varuna_iface_estimate_perf(uct_iface_h tl_iface,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_iface_t);
     ucs_status_t status;
+    uct_iface_h inner;
 
-    status = uct_iface_estimate_perf(uct_varuna_iface_active_lane(iface)->inner,
-                                     perf_attr);
+    inner = uct_varuna_iface_active_lane(iface)->inner;
+    if (inner == NULL) {
+        return UCS_ERR_NO_DEVICE; /* All NICs are away */
+    }
+
+    status = uct_iface_estimate_perf(inner, perf_attr);
     if (status != UCS_OK) {
         return status;
     }

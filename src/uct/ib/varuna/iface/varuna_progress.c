@@ -25,7 +25,7 @@
 #define UCT_VARUNA_PACE_CALLS        256  /* progress calls between slow-path work, at
                                              most */
 #define UCT_VARUNA_BEAT_CALLS        64   /* ... that make the application beat */
-#define UCT_VARUNA_BUS_CALLS         16   /* ... between looks at the bus, the clock and a
+#define UCT_VARUNA_BUS_CALLS         32   /* ... between looks at the bus, the clock and a
                                              resting lane */
 #define UCT_VARUNA_UNASKED           8    /* times slow-path work is done unasked,
                                              the responder's once */
@@ -88,6 +88,9 @@ static void uct_varuna_iface_scan(uct_varuna_tl_iface_t *iface, ucs_time_t now)
     uct_varuna_link_tick(&base->link_table, now);
     uct_varuna_admin_publish(&iface->admin, &base->link_table);
     uct_varuna_scan(&iface->super, now);
+    if (ucs_unlikely(iface->lives != 0)) {
+        uct_varuna_join_scan(iface, now);
+    }
 }
 
 /* Everything beyond the inner interfaces' own progress. The result is never counted: a
@@ -184,7 +187,7 @@ static UCS_F_NOINLINE unsigned uct_varuna_iface_progress_more(uct_varuna_tl_ifac
     return uct_varuna_lanes_progress(base);
 }
 
-/* In every 16th call, and while there is slow-path work */
+/* In every 32nd call, and while there is slow-path work */
 static UCS_F_NOINLINE unsigned
 uct_varuna_iface_progress_all(uct_varuna_tl_iface_t *iface)
 {

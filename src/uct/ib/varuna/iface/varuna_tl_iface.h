@@ -67,8 +67,14 @@ typedef struct uct_varuna_tl_iface {
         unsigned               fast_wakes;    /* In a row */
     } wake;                                   /* varuna_progress.c */
     uct_varuna_admin_t         admin;         /* Commands from outside */
+    uint8_t                    lives;         /* Links that are to be closed or opened. Owner
+                                                 of this and the next two: varuna_join.c */
+    struct {
+        ucs_time_t             since;         /* So many are there; 0: it is not to be left */
+        unsigned               targets;
+    } leaves[UCT_VARUNA_MAX_LINKS];
     uct_varuna_backoff_t       joins[UCT_VARUNA_MAX_LINKS]; /* Of links that cannot be
-                                                 succeeded yet. varuna_join.c */
+                                                 opened yet */
 } uct_varuna_tl_iface_t;
 
 /* --- The VFS tree --- */
@@ -88,6 +94,9 @@ void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
                                      const char *ctl_dir);
 
 void uct_varuna_admin_iface_unregister(uct_varuna_tl_iface_t *iface);
+
+/** The NIC of a link is used again: the link is up, unless another one was commanded to go. */
+void uct_varuna_admin_iface_nic_is_back(uct_varuna_tl_iface_t *iface, unsigned link);
 
 /** Obey the commands given since the last call. */
 void uct_varuna_admin_iface_obey(uct_varuna_tl_iface_t *iface, ucs_time_t now);
@@ -144,20 +153,24 @@ const uct_varuna_mode_t *uct_varuna_mode(const uct_varuna_md_t *md);
 /** In a new child: forget what modes have once for each process. */
 void uct_varuna_modes_forked(void);
 
-/* --- Links that succeed others --- */
+/* --- Links whose NIC goes and comes back --- */
 
-/* A link of an interface whose NIC was reset gets a successor: a further link on the same port,
- * with the NIC's new number (md/varuna_return.c). The former link stays as it is, down for ever,
- * since lanes may be open there; nothing is posted on it, and it is in no address any more. */
+/* A link is closed when the life of its NIC ends and nothing is there any more, and opened again, as
+ * the same link, in the next one (md/varuna_health.h). In between it has no inner interfaces, and
+ * peers know it as down. */
 
-/** Open what is to be opened. Main thread, not inside progress of an inner interface. */
-void uct_varuna_join_all(uct_varuna_tl_iface_t *iface);
+/** Close and open what is to be closed and opened. Main thread, not inside progress of an inner
+ *  interface. Called in each scan, as long as there is anything. */
+void uct_varuna_join_scan(uct_varuna_tl_iface_t *iface, ucs_time_t now);
+
+/** Take what the control plane has noted. */
+void uct_varuna_join_take(uct_varuna_tl_iface_t *iface);
 
 /** The same, if there is anything. */
 static inline void uct_varuna_join_progress(uct_varuna_tl_iface_t *iface)
 {
-    if (__atomic_load_n(&iface->super.super.ctl->announce.joins, __ATOMIC_ACQUIRE) != 0) {
-        uct_varuna_join_all(iface);
+    if (__atomic_load_n(&iface->super.super.ctl->announce.lives, __ATOMIC_ACQUIRE) != 0) {
+        uct_varuna_join_take(iface);
     }
 }
 

@@ -240,9 +240,7 @@ void uct_varuna_iface_vfs_refresh(uct_iface_h tl_iface)
     void *ep;
 
     for (i = 0; i < iface->num_links; ++i) {
-        if (!iface->links[i].is_former) { /* Its successor has its name */
-            uct_varuna_vfs_add_link(iface, i);
-        }
+        uct_varuna_vfs_add_link(iface, i);
     }
 
     uct_varuna_vfs_add_sums(iface);

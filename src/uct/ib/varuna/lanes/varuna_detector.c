@@ -254,18 +254,32 @@ err_close:
     return status;
 }
 
+static void uct_varuna_detector_close(uct_varuna_detector_port_t *port, int is_sync)
+{
+    /* UCS_ERR_NO_ELEM if the handler has removed itself */
+    ucs_async_remove_handler(port->context->async_fd, is_sync);
+    ibv_close_device(port->context);
+    port->context = NULL;
+}
+
+void uct_varuna_detector_remove(uct_varuna_detector_t *detector, unsigned port_index)
+{
+    uct_varuna_detector_port_t *port = &detector->ports[port_index];
+
+    if (port->context != NULL) {
+        uct_varuna_detector_close(port, 0);
+    }
+    __atomic_store_n(&port->gone, 0, __ATOMIC_RELAXED);
+}
+
 void uct_varuna_detector_destroy(uct_varuna_detector_t *detector)
 {
     unsigned i;
 
     for (i = 0; i < UCT_VARUNA_MAX_LINKS; ++i) {
-        if (detector->ports[i].context == NULL) {
-            continue;
+        if (detector->ports[i].context != NULL) {
+            uct_varuna_detector_close(&detector->ports[i], 1);
         }
-
-        /* UCS_ERR_NO_ELEM if the handler has removed itself */
-        ucs_async_remove_handler(detector->ports[i].context->async_fd, 1);
-        ibv_close_device(detector->ports[i].context);
     }
 
     ucs_free(detector);

@@ -67,6 +67,10 @@ ucs_status_t uct_varuna_detector_create(ucs_async_context_t *async,
 ucs_status_t uct_varuna_detector_add(uct_varuna_detector_t *detector,
                                      unsigned port, const char *dev_name);
 
+/** Do not listen to this port any more: its device is about to be closed. It counts as one that is
+ *  not gone. Lock of the async context. */
+void uct_varuna_detector_remove(uct_varuna_detector_t *detector, unsigned port_index);
+
 /** Stop listening. Must not be called with the async lock held. */
 void uct_varuna_detector_destroy(uct_varuna_detector_t *detector);
 

@@ -9,6 +9,7 @@
 #endif
 
 #include "varuna_lanes.h"
+#include "varuna_rest.h"
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include <uct/ib/varuna/md/varuna_health.h>
 #include <uct/ib/varuna/ucx/varuna_tl.h>
@@ -382,7 +383,7 @@ err_close:
     return status;
 }
 
-static void uct_varuna_link_close(uct_varuna_link_t *link)
+static void uct_varuna_link_close_lanes(uct_varuna_link_t *link)
 {
     unsigned kind;
 
@@ -392,6 +393,25 @@ static void uct_varuna_link_close(uct_varuna_link_t *link)
             link->lanes[kind].inner = NULL;
         }
     }
+}
+
+static void uct_varuna_link_end_use(uct_varuna_iface_t *iface, unsigned index)
+{
+    uct_varuna_link_t *link = &iface->links[index];
+
+    if (link->is_user) {
+        uct_varuna_md_link_closed(iface->md, link->nic, link->has_left);
+        link->is_user  = 0;
+        link->has_left = 0;
+    }
+}
+
+static void uct_varuna_link_close(uct_varuna_iface_t *iface, unsigned index)
+{
+    uct_varuna_link_t *link = &iface->links[index];
+
+    uct_varuna_link_close_lanes(link);
+    uct_varuna_link_end_use(iface, index);
     ucs_free(link->device_addr);
     link->device_addr     = NULL;
     link->device_addr_len = 0;
@@ -403,7 +423,7 @@ void uct_varuna_lanes_close(uct_varuna_iface_t *iface)
 
     for (link = 0; link < iface->num_links; ++link) {
         if (!(iface->cmds.left & UCS_BIT(link))) {
-            uct_varuna_link_close(&iface->links[link]);
+            uct_varuna_link_close(iface, link);
         }
     }
 }
@@ -508,7 +528,7 @@ void uct_varuna_lane_ep_destroy(uct_varuna_iface_t *iface, uct_ep_h ep,
         }
     }
 
-    uct_ep_destroy(ep);
+    uct_varuna_tl_destroy(ep);
 }
 
 /* Not when the memory domain is opened: UCP opens those of all transports. */
@@ -551,6 +571,11 @@ static ucs_status_t uct_varuna_link_open(uct_varuna_iface_t *iface, uct_worker_h
     const uct_varuna_set_t *set = uct_varuna_link_set(iface, link);
     ucs_status_t status;
 
+    if (!uct_varuna_md_link_open(iface->md, iface->links[link].nic)) {
+        return UCS_ERR_IO_ERROR; /* It is away */
+    }
+
+    iface->links[link].is_user = 1;
     status = uct_varuna_md_prepare_nic(iface->md, iface->links[link].nic);
     if (status != UCS_OK) {
         return status;
@@ -609,55 +634,54 @@ err:
     return status;
 }
 
-/* --- One more link --- */
+/* --- A link that is closed, and opened again --- */
 
-static ucs_status_t uct_varuna_lanes_listen_next(uct_varuna_iface_t *iface)
+void uct_varuna_lanes_close_link(uct_varuna_iface_t *iface, unsigned index)
 {
-    const uct_varuna_link_t *link = &iface->links[iface->num_links];
-    ucs_status_t status           = UCS_OK;
+    uct_varuna_link_t *link = &iface->links[index];
     unsigned kind;
 
-    for (kind = 0; (kind < UCT_VARUNA_LANE_LAST) && (status == UCS_OK) &&
-                   (iface->opening.epoll_fd != -1); ++kind) {
+    /* What has arrived is delivered */
+    for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
         if (link->lanes[kind].inner != NULL) {
-            status = uct_varuna_lane_event_add(&link->lanes[kind], iface->opening.epoll_fd);
+            uct_varuna_lanes_poll_remove(iface, &link->lanes[kind]);
         }
     }
 
-    return status;
+    uct_varuna_link_event_remove(iface, link);
+    uct_varuna_link_close_lanes(link);
+    link->is_closed = 1;
+    uct_varuna_link_end_use(iface, index);
 }
 
-ucs_status_t uct_varuna_lanes_open_next(uct_varuna_iface_t *iface, unsigned nic)
+ucs_status_t uct_varuna_lanes_open_link(uct_varuna_iface_t *iface, unsigned index)
 {
-    uct_varuna_link_t *link = &iface->links[iface->num_links];
+    uct_varuna_link_t *link = &iface->links[index];
     ucs_status_t status;
 
-    memset(link, 0, sizeof(*link));
-    link->nic = nic;
-    link->set = iface->md->nics[nic].set;
-    status    = uct_varuna_link_open(iface, iface->opening.worker, &iface->opening.params,
-                                     iface->opening.handlers, iface->num_links);
+    memset(link->lanes, 0, sizeof(link->lanes));
+    memset(&link->sl_move, 0, sizeof(link->sl_move));
+    link->sl_is_dead = 0;
+    status           = uct_varuna_link_open(iface, iface->opening.worker,
+                                            &iface->opening.params,
+                                            iface->opening.handlers, index);
     if (status == UCS_OK) {
-        status = uct_varuna_lanes_listen_next(iface);
+        status = uct_varuna_link_event_add(iface, link);
     }
 
     if (status != UCS_OK) {
-        uct_varuna_link_close(link);
+        uct_varuna_link_close_lanes(link);
+        uct_varuna_link_end_use(iface, index);
     }
     return status;
 }
 
-void uct_varuna_lanes_close_next(uct_varuna_iface_t *iface)
+void uct_varuna_lanes_join(uct_varuna_iface_t *iface, unsigned index)
 {
-    uct_varuna_link_close(&iface->links[iface->num_links]);
-}
-
-void uct_varuna_lanes_join(uct_varuna_iface_t *iface)
-{
-    uct_varuna_link_t *link = &iface->links[iface->num_links];
+    uct_varuna_link_t *link = &iface->links[index];
     unsigned kind;
 
-    ++iface->num_links;
+    link->is_closed = 0;
     for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
         if (link->lanes[kind].inner != NULL) {
             uct_varuna_lanes_poll_replace(iface, &link->lanes[kind]);

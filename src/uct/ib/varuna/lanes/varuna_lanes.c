@@ -52,6 +52,19 @@ uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
     ucs_fatal("ep %p belongs to no lane", ep);
 }
 
+int uct_varuna_link_is_of(const uct_varuna_iface_t *iface, unsigned link, uct_ep_h ep)
+{
+    unsigned kind;
+
+    for (kind = 0; (ep != NULL) && (kind < UCT_VARUNA_LANE_LAST); ++kind) {
+        if (iface->links[link].lanes[kind].inner == ep->iface) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 void uct_varuna_lanes_poll_dry(uct_varuna_iface_t *iface)
 {
     uct_varuna_lane_iface_t *lane;
@@ -156,6 +169,26 @@ void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
     uct_varuna_lanes_poll_all(iface);
 }
 
+void uct_varuna_lanes_poll_remove(uct_varuna_iface_t *iface,
+                                  const uct_varuna_lane_iface_t *lane)
+{
+    unsigned position = uct_varuna_lanes_position(lane);
+
+    while (uct_varuna_tl_progress(lane->inner, lane->kind) > 0);
+    iface->poll.all                  &= ~UCS_BIT(position);
+    iface->poll.lanes[position].inner = NULL;
+    if (iface->poll.all != 0) {
+        iface->poll.next = ucs_ffs32(iface->poll.all);
+        uct_varuna_lanes_poll_all(iface);
+    } else {
+        /* The last one: nothing is polled until there is another */
+        iface->poll.busy        = 0;
+        iface->poll.more        = 0;
+        iface->poll.first.inner = &iface->super.super;
+        iface->poll.first.func  = uct_varuna_lanes_poll_busy;
+    }
+}
+
 /* Whether a lane on which nothing was found for a while may rest. The first one may
  * not, unless another one has taken its traffic */
 static int uct_varuna_lanes_may_rest(const uct_varuna_iface_t *iface, unsigned lane)
@@ -221,6 +254,10 @@ unsigned uct_varuna_lanes_poll_standby(uct_varuna_iface_t *iface)
     unsigned lane = iface->poll.next;
     uint32_t rest = iface->poll.all & ~UCS_MASK(lane + 1);
     unsigned found;
+
+    if (ucs_unlikely(iface->poll.all == 0)) {
+        return 0; /* All NICs are away */
+    }
 
     iface->poll.next = ucs_ffs32((rest != 0) ? rest : iface->poll.all);
     found            = uct_varuna_tl_refill(iface->poll.lanes[lane].inner,
@@ -303,6 +340,16 @@ ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,
     return UCS_OK;
 }
 
+static void
+uct_varuna_lane_event_remove(const uct_varuna_lane_iface_t *lane, int epoll_fd)
+{
+    int fd;
+
+    if (uct_iface_event_fd_get(lane->inner, &fd) == UCS_OK) {
+        (void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+    }
+}
+
 ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
 {
     uct_varuna_lane_iface_t *lane;
@@ -317,6 +364,33 @@ ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd)
 
     iface->opening.epoll_fd = epoll_fd;
     return UCS_OK;
+}
+
+ucs_status_t uct_varuna_link_event_add(const uct_varuna_iface_t *iface,
+                                       const uct_varuna_link_t *link)
+{
+    ucs_status_t status = UCS_OK;
+    unsigned kind;
+
+    for (kind = 0; (kind < UCT_VARUNA_LANE_LAST) && (status == UCS_OK) &&
+                   (iface->opening.epoll_fd != -1); ++kind) {
+        if (link->lanes[kind].inner != NULL) {
+            status = uct_varuna_lane_event_add(&link->lanes[kind], iface->opening.epoll_fd);
+        }
+    }
+
+    return status;
+}
+
+void uct_varuna_link_event_remove(const uct_varuna_iface_t *iface, const uct_varuna_link_t *link)
+{
+    unsigned kind;
+
+    for (kind = 0; (kind < UCT_VARUNA_LANE_LAST) && (iface->opening.epoll_fd != -1); ++kind) {
+        if (link->lanes[kind].inner != NULL) {
+            uct_varuna_lane_event_remove(&link->lanes[kind], iface->opening.epoll_fd);
+        }
+    }
 }
 
 /* Numbers that identify us, and numbers that only our peers know */
@@ -399,7 +473,8 @@ void uct_varuna_link_up(uct_varuna_iface_t *iface, unsigned link, unsigned cause
                                      ucs_get_time())) {
         ucs_info("rc_varuna: link %s is up again, and can be used in %.3f s",
                  uct_varuna_link_name(iface, link),
-                 ucs_time_to_sec(entry->damp.usable_at - entry->damp.changed));
+                 (entry->damp.state == UCT_VARUNA_DAMP_HOLD) ?
+                 ucs_time_to_sec(entry->damp.usable_at - entry->damp.changed) : 0.0);
     }
 }
 
@@ -451,7 +526,6 @@ ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
         return UCS_ERR_NO_DEVICE;
     }
 
-    pthread_mutex_lock(&iface->md->lock); /* A NIC that was reset gets another number */
     uct_varuna_choice_order(md, primary, order);
     iface->num_links   = 0;
     iface->further.num = 0;
@@ -470,7 +544,6 @@ ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
             iface->further.nics[iface->further.num++] = nic;
         }
     }
-    pthread_mutex_unlock(&iface->md->lock);
 
     return UCS_OK;
 }
@@ -518,7 +591,7 @@ uct_varuna_choice_note(uct_varuna_iface_t *iface, unsigned link, ucs_status_t st
 {
     uct_varuna_md_t *md   = iface->md;
     uct_varuna_nic_t *nic = &md->nics[iface->links[link].nic];
-    uct_varuna_nic_t *own = &md->nics[uct_varuna_md_inner_owner(md, iface->links[link].nic)];
+    uct_varuna_nic_t *own = &md->nics[nic->owner];
     ucs_log_level_t level;
 
     pthread_mutex_lock(&md->lock);

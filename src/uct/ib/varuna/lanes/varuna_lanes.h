@@ -2,8 +2,8 @@
  * See LICENSE for terms (BSD-3-Clause).
  *
  * The interface as all rooms know it: the inner interfaces of all links, the states of
- * the links, identity and options, each part with one owner. The requester's part (varuna_requester.h) and the
- * transport's (iface/varuna_tl_iface.h) derive from it.
+ * the links, identity and options, each part with one owner. The requester's part
+ * (varuna_requester.h) and the transport's (iface/varuna_tl_iface.h) derive from it.
  */
 #ifndef UCT_VARUNA_LANES_H_
 #define UCT_VARUNA_LANES_H_
@@ -79,8 +79,11 @@ struct uct_varuna_link {
     uct_varuna_sl_move_t       sl_move; /* To a level in order. Owner:
                                            varuna_lane_open.c */
     uint8_t                    sl_is_dead; /* ... which has carried nothing */
-    uint8_t                    is_former; /* Its NIC was reset: another link has its port.
-                                          With the lock of ctl */
+    uint8_t                    is_closed; /* Its NIC is away: nothing of it is open. With the
+                                          lock of ctl */
+    uint8_t                    is_user;   /* Of its NIC, see uct_varuna_md_link_open() */
+    uint8_t                    has_left;  /* uct_varuna_md_link_left() was called */
+    uint32_t                   num_kept;  /* Receive buffers that the user has */
     uint8_t                    is_late; /* Its port was not active when its interfaces
                                           were opened. With the lock of ctl */
 };
@@ -208,12 +211,6 @@ uct_varuna_link_name(const uct_varuna_iface_t *iface, unsigned link)
            iface->md->nics[iface->links[link].nic].dev_name;
 }
 
-/** @return The number that a link's NIC had at first. */
-static inline unsigned uct_varuna_link_port(const uct_varuna_iface_t *iface, unsigned link)
-{
-    return uct_varuna_md_port(iface->md, iface->links[link].nic);
-}
-
 /** @return The transports of a link. */
 static inline const uct_varuna_set_t *
 uct_varuna_link_set(const uct_varuna_iface_t *iface, unsigned link)
@@ -242,6 +239,9 @@ uct_varuna_link_base(const uct_varuna_link_t *link)
                         link->set->fast : link->set->fallback];
 }
 
+/** @return Whether an inner endpoint is on a data lane of this link. */
+int uct_varuna_link_is_of(const uct_varuna_iface_t *iface, unsigned link, uct_ep_h ep);
+
 /** @return The transport of an inner endpoint of a data lane. */
 uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
                                                uct_ep_h ep);
@@ -253,17 +253,18 @@ ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worke
                                    const uct_varuna_lane_handlers_t *handlers);
 
 /**
- * Open the inner interfaces of one more link, iface->num_links, on a NIC that was reset. They
- * are not used before uct_varuna_lanes_join(). Main thread, not inside progress of an inner
- * interface.
+ * Close the inner interfaces of a link that nothing uses, while the others go on. Its address
+ * and attributes stay. Main thread, not inside progress of an inner interface; lock of ctl.
  */
-ucs_status_t uct_varuna_lanes_open_next(uct_varuna_iface_t *iface, unsigned nic);
+void uct_varuna_lanes_close_link(uct_varuna_iface_t *iface, unsigned link);
 
-/** Close them instead. */
-void uct_varuna_lanes_close_next(uct_varuna_iface_t *iface);
+/** Open them again, on the same NIC in its next life. The link stays closed before
+ *  uct_varuna_lanes_join(). Main thread, not inside progress of an inner interface; lock of
+ *  ctl. */
+ucs_status_t uct_varuna_lanes_open_link(uct_varuna_iface_t *iface, unsigned link);
 
-/** The link is there: ++iface->num_links. */
-void uct_varuna_lanes_join(uct_varuna_iface_t *iface);
+/** The link can be used. Lock of ctl. */
+void uct_varuna_lanes_join(uct_varuna_iface_t *iface, unsigned link);
 
 /**
  * Open an inner interface once more, after its port has got another address, and close
@@ -306,7 +307,7 @@ uct_varuna_lane_poll(const uct_varuna_lane_poll_t *lane)
 
 /**
  * Progress the inner interfaces that carry traffic. One carries traffic from the call in
- * which something is found on it; the caller polls one of the others in every 16th
+ * which something is found on it; the caller polls one of the others in every 32nd
  * call. After uct_varuna_lanes_event_arm(), all count as such for some calls, so that
  * progress finds what has woken the caller.
  *
@@ -349,6 +350,11 @@ void uct_varuna_lanes_poll_more(uct_varuna_iface_t *iface);
 ucs_status_t uct_varuna_lanes_event_arm(uct_varuna_iface_t *iface,
                                         unsigned events);
 
+/** The inner interface is about to be closed: deliver what has arrived, and do not poll it any
+ *  more. */
+void uct_varuna_lanes_poll_remove(uct_varuna_iface_t *iface,
+                                  const uct_varuna_lane_iface_t *lane);
+
 /** Another inner interface has taken the place of the one that is polled. */
 void uct_varuna_lanes_poll_replace(uct_varuna_iface_t *iface,
                                    const uct_varuna_lane_iface_t *lane);
@@ -359,6 +365,13 @@ ucs_status_t uct_varuna_lane_event_add(const uct_varuna_lane_iface_t *lane,
 
 /** Add the event descriptors of all inner interfaces to the set @a epoll_fd. */
 ucs_status_t uct_varuna_lanes_event_add(uct_varuna_iface_t *iface, int epoll_fd);
+
+/** Add those of one link, which is opened again, to the same set, if there is one. */
+ucs_status_t uct_varuna_link_event_add(const uct_varuna_iface_t *iface,
+                                       const uct_varuna_link_t *link);
+
+/** Take them out of that set. */
+void uct_varuna_link_event_remove(const uct_varuna_iface_t *iface, const uct_varuna_link_t *link);
 
 /* --- Events of links --- */
 

@@ -213,6 +213,19 @@ static int uct_varuna_rest_is_on(const uct_varuna_iface_t *iface,
     return 0;
 }
 
+static int uct_varuna_rests_are_on(const uct_varuna_iface_t *iface, unsigned link)
+{
+    uct_varuna_rest_t *rest;
+
+    ucs_list_for_each(rest, &iface->rest.eps, list) {
+        if (uct_varuna_link_is_of(iface, link, rest->inner)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 void uct_varuna_rest_yield(uct_varuna_iface_t *iface, unsigned nic)
 {
     uct_varuna_rest_t *rest;
@@ -281,6 +294,31 @@ void uct_varuna_graves_progress(uct_varuna_iface_t *iface)
     }
 }
 
+void uct_varuna_graves_end(uct_varuna_iface_t *iface, unsigned link)
+{
+    uct_varuna_grave_t *grave, *tmp;
+
+    ucs_list_for_each_safe(grave, tmp, &iface->graveyard, list) {
+        if (uct_varuna_link_is_of(iface, link, grave->inner)) {
+            ucs_list_del(&grave->list);
+            uct_varuna_grave_close(iface, grave);
+        }
+    }
+}
+
+static int uct_varuna_graves_are_on(const uct_varuna_iface_t *iface, unsigned link)
+{
+    uct_varuna_grave_t *grave;
+
+    ucs_list_for_each(grave, &iface->graveyard, list) {
+        if (uct_varuna_link_is_of(iface, link, grave->inner)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
                            uct_varuna_lane_kind_t kind, void *remains,
                            uct_varuna_grave_release_t release)
@@ -315,4 +353,18 @@ void uct_varuna_graves_cleanup(uct_varuna_iface_t *iface)
         ucs_list_del(&grave->list);
         uct_varuna_grave_close(iface, grave);
     }
+}
+
+int uct_varuna_lanes_are_used(const uct_varuna_iface_t *iface, unsigned link)
+{
+    const uct_varuna_link_t *own = &iface->links[link];
+    unsigned num_eps             = 0;
+    unsigned kind;
+
+    for (kind = 0; kind < UCT_VARUNA_LANE_LAST; ++kind) {
+        num_eps += own->lanes[kind].num_eps;
+    }
+
+    return (own->num_kept > 0) || (num_eps > 0) || uct_varuna_graves_are_on(iface, link) ||
+           uct_varuna_rests_are_on(iface, link);
 }

@@ -80,7 +80,14 @@ void uct_varuna_grave_bury(uct_varuna_iface_t *iface, uct_ep_h inner,
 /** Destroy those that are drained. */
 void uct_varuna_graves_progress(uct_varuna_iface_t *iface);
 
+/** The NIC of a link has been at rest for a packet lifetime: nothing more comes to those there. */
+void uct_varuna_graves_end(uct_varuna_iface_t *iface, unsigned link);
+
 /** Destroy all, after waiting a second at most for them to drain. */
 void uct_varuna_graves_cleanup(uct_varuna_iface_t *iface);
+
+/** @return Whether anything is on the lanes of a link: endpoints that rest or drain, those on
+ *          DC, and buffers that the user has. Main thread. */
+int uct_varuna_lanes_are_used(const uct_varuna_iface_t *iface, unsigned link);
 
 #endif

@@ -8,6 +8,7 @@
 #endif
 
 #include "varuna_health.h"
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
@@ -64,7 +65,7 @@ static int uct_varuna_md_publish_spare(uct_varuna_md_t *md, unsigned owner, uct_
     pthread_mutex_lock(&md->lock);
     was_late = (md->nics[owner].spare != NULL);
     for (nic = owner; !was_late && (nic < md->num_nics); ++nic) {
-        if (md->nics[nic].md == md->nics[owner].md) {
+        if (uct_varuna_md_inner_owner(md, nic) == owner) {
             md->nics[nic].spare = spare;
         }
     }
@@ -112,13 +113,13 @@ void uct_varuna_md_release_spares(uct_varuna_md_t *md)
 static uct_varuna_shortage_t *
 uct_varuna_md_shortage(uct_varuna_md_t *md, unsigned nic, uct_varuna_short_t what)
 {
-    return &md->nics[ucs_min(uct_varuna_md_inner_owner(md, nic), nic)].shortages[what];
+    return &md->nics[md->nics[nic].owner].shortages[what];
 }
 
 static int uct_varuna_md_has_returned(const uct_varuna_md_t *md, unsigned nic)
 {
     const uct_varuna_md_end_t *end =
-            __atomic_load_n(&md->ends[uct_varuna_md_inner_owner(md, nic)], __ATOMIC_ACQUIRE);
+            __atomic_load_n(&md->ends[md->nics[nic].owner], __ATOMIC_ACQUIRE);
 
     return (end != NULL) && __atomic_load_n(&end->has_returned, __ATOMIC_RELAXED);
 }
@@ -139,11 +140,7 @@ static int uct_varuna_md_is_short(uct_varuna_md_t *md, unsigned nic)
 
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
 {
-    unsigned owner = uct_varuna_md_inner_owner(md, nic);
-
-    if (owner >= UCT_VARUNA_MAX_LINKS) {
-        return 0;
-    }
+    unsigned owner = md->nics[nic].owner;
 
     if (uct_varuna_md_has_ended(md, owner)) {
         uct_varuna_md_nic_died(md, owner, "its commands fail");
@@ -154,10 +151,15 @@ int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
 
 void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reason)
 {
-    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    unsigned owner = md->nics[nic].owner;
+    uct_md_h inner;
 
-    if ((owner < UCT_VARUNA_MAX_LINKS) &&
-        !__atomic_exchange_n(&md->nics[owner].is_dead, 1, __ATOMIC_RELAXED)) {
+    if (!__atomic_exchange_n(&md->nics[owner].is_dead, 1, __ATOMIC_RELAXED)) {
+        inner = __atomic_load_n(&md->nics[owner].md, __ATOMIC_ACQUIRE);
+        uct_varuna_tl_note_dead(inner, 1);
+        if (__atomic_load_n(&md->nics[owner].md, __ATOMIC_ACQUIRE) != inner) {
+            uct_varuna_tl_note_dead(inner, 0); /* It was closed meanwhile */
+        }
         ucs_warn("rc_varuna: %s is dead (%s): this process does not use it before it was reset",
                  md->nics[owner].dev_name, reason);
     }
@@ -166,8 +168,11 @@ void uct_varuna_md_nic_died(uct_varuna_md_t *md, unsigned nic, const char *reaso
 int uct_varuna_md_check_nic(uct_varuna_md_t *md, unsigned nic)
 {
     if (!uct_varuna_md_is_nic_dead(md, nic) && (md->is_dead != NULL) &&
-        md->is_dead(md->nics[nic].md)) {
-        uct_varuna_md_nic_died(md, nic, "its commands fail");
+        uct_varuna_md_use(md, nic)) {
+        if (md->is_dead(md->nics[nic].md)) {
+            uct_varuna_md_nic_died(md, nic, "its commands fail");
+        }
+        uct_varuna_md_unuse(md, nic);
     }
 
     return uct_varuna_md_is_nic_dead(md, nic);
@@ -178,16 +183,42 @@ const char *uct_varuna_nic_state_names[] = {
     [UCT_VARUNA_NIC_SHORT]   = "short",
     [UCT_VARUNA_NIC_HUNG]    = "hung",
     [UCT_VARUNA_NIC_DEAD]    = "dead",
-    [UCT_VARUNA_NIC_RESET]   = "reset"
+    [UCT_VARUNA_NIC_RESET]   = "reset",
+    [UCT_VARUNA_NIC_LEAVING] = "leaving",
+    [UCT_VARUNA_NIC_ABSENT]  = "absent"
 };
 
 UCT_VARUNA_STATIC_ASSERT(ucs_static_array_size(uct_varuna_nic_state_names) ==
                          UCT_VARUNA_NIC_LAST);
 
+/* Whether it is about to be closed or opened. Lock held */
+static int uct_varuna_md_is_between(const uct_varuna_md_t *md, unsigned nic,
+                                    uct_varuna_nic_state_t *state_p)
+{
+    const uct_varuna_nic_life_t *life = &md->nics[md->nics[nic].owner].life;
+
+    if (life->is_removed) {
+        *state_p = (life->state == UCT_VARUNA_LIFE_CLOSED) ? UCT_VARUNA_NIC_ABSENT :
+                   UCT_VARUNA_NIC_LEAVING;
+        return 1;
+    }
+
+    *state_p = UCT_VARUNA_NIC_RESET;
+    return life->state != UCT_VARUNA_LIFE_OPEN;
+}
+
 uct_varuna_nic_state_t uct_varuna_md_nic_state(uct_varuna_md_t *md, unsigned nic)
 {
     uct_varuna_cmds_t *cmds = uct_varuna_md_cmds(md, nic);
-    int is_short;
+    uct_varuna_nic_state_t state;
+    int is_short, is_between;
+
+    pthread_mutex_lock(&md->lock);
+    is_between = uct_varuna_md_is_between(md, nic, &state);
+    pthread_mutex_unlock(&md->lock);
+    if (is_between) {
+        return state;
+    }
 
     if (uct_varuna_md_is_nic_dead(md, nic)) {
         return uct_varuna_md_has_returned(md, nic) ? UCT_VARUNA_NIC_RESET :
@@ -206,7 +237,7 @@ uct_varuna_nic_state_t uct_varuna_md_nic_state(uct_varuna_md_t *md, unsigned nic
 
 ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic)
 {
-    unsigned owner      = uct_varuna_md_inner_owner(md, nic);
+    unsigned owner      = md->nics[nic].owner;
     ucs_status_t status = md->nics[owner].is_barred ? UCS_ERR_NO_MEMORY :
                           uct_varuna_md_make_spare(md, owner);
 
@@ -359,10 +390,10 @@ static void uct_varuna_md_end_ask(uct_varuna_md_t *md, unsigned owner,
 
 ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
 {
-    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    unsigned owner = md->nics[nic].owner;
     uct_varuna_md_end_t *end;
 
-    if ((owner >= UCT_VARUNA_MAX_LINKS) || (md->is_dead == NULL)) {
+    if ((md->is_dead == NULL) || ((md->nics[nic].md == NULL) && (md->ends[owner] == NULL))) {
         return 1; /* There is nothing that could still act: it ended long ago */
     }
 
@@ -381,16 +412,16 @@ ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic)
 
 void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t now)
 {
-    unsigned owner = uct_varuna_md_inner_owner(md, nic);
+    unsigned owner = md->nics[nic].owner;
     uct_varuna_md_end_t *end;
 
-    if ((uct_varuna_md_ended_at(md, nic) == 0) || (owner >= UCT_VARUNA_MAX_LINKS) ||
-        (md->ends[owner] == NULL)) {
+    if ((uct_varuna_md_ended_at(md, nic) == 0) || (md->ends[owner] == NULL)) {
         return;
     }
 
     end = md->ends[owner];
-    if (__atomic_load_n(&end->has_returned, __ATOMIC_RELAXED)) {
+    if (__atomic_load_n(&end->has_returned, __ATOMIC_RELAXED) ||
+        (uct_varuna_md_life(md, owner) != UCT_VARUNA_LIFE_OPEN)) {
         uct_varuna_return_begin(md, owner, now);
         return;
     }
@@ -409,15 +440,35 @@ void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t
 
 int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic)
 {
-    unsigned owner = uct_varuna_md_inner_owner(md, nic);
     const uct_varuna_md_end_t *end;
 
-    if (owner >= UCT_VARUNA_MAX_LINKS) {
-        return 0;
-    }
-
-    end = __atomic_load_n(&md->ends[owner], __ATOMIC_ACQUIRE);
+    end = __atomic_load_n(&md->ends[md->nics[nic].owner], __ATOMIC_ACQUIRE);
     return (end != NULL) && (__atomic_load_n(&end->failed_at, __ATOMIC_ACQUIRE) != 0);
+}
+
+void uct_varuna_md_end_now(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_md_end_t *end = uct_varuna_md_end_get(md, owner);
+    ucs_time_t none          = 0;
+
+    if (end != NULL) {
+        (void)__atomic_compare_exchange_n(&end->failed_at, &none, ucs_get_time(), 0,
+                                          __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&md->nics[owner].is_dead, 1, __ATOMIC_RELAXED);
+}
+
+void uct_varuna_md_end_renew(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_md_end_t *end = __atomic_load_n(&md->ends[owner], __ATOMIC_ACQUIRE);
+
+    if (end != NULL) {
+        end->inner = md->nics[owner].md;
+        memset(&end->backoff, 0, sizeof(end->backoff));
+        __atomic_store_n(&end->has_returned, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&end->failed_at, 0, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&md->nics[owner].is_dead, 0, __ATOMIC_RELAXED);
 }
 
 void uct_varuna_md_end_release(uct_varuna_md_t *md, unsigned nic, int is_left)
@@ -545,9 +596,7 @@ void uct_varuna_md_cmds_cleanup(uct_varuna_md_t *md)
 
 uct_varuna_cmds_t *uct_varuna_md_cmds(const uct_varuna_md_t *md, unsigned nic)
 {
-    unsigned owner = uct_varuna_md_inner_owner(md, nic);
-
-    return (owner < UCT_VARUNA_MAX_LINKS) ? md->cmds[owner] : NULL;
+    return md->cmds[md->nics[nic].owner];
 }
 
 uct_varuna_cmds_t *uct_varuna_md_handles(const uct_varuna_md_t *md, unsigned nic)

@@ -26,18 +26,12 @@
         if (uct_varuna_md_inner_owner((_md), (_nic)) == (_nic))
 
 /* @return The first NIC whose memory domain is that of @a nic, or a number that
- * is none if @a nic has no memory domain. */
+ * is none if @a nic has no memory domain, or not now. */
 static inline unsigned uct_varuna_md_inner_owner(const uct_varuna_md_t *md,
                                                  unsigned nic)
 {
-    unsigned owner;
-
-    if (md->nics[nic].md == NULL) {
-        return UCT_VARUNA_MAX_LINKS;
-    }
-
-    for (owner = 0; md->nics[owner].md != md->nics[nic].md; ++owner);
-    return owner;
+    return (__atomic_load_n(&md->nics[nic].md, __ATOMIC_RELAXED) == NULL) ?
+           UCT_VARUNA_MAX_LINKS : md->nics[nic].owner;
 }
 
 /** @return Whether the region is not registered on this NIC, which was dead or short */
@@ -54,6 +48,13 @@ ucs_status_t uct_varuna_md_prepare_nic(uct_varuna_md_t *md, unsigned nic);
 
 /** @return Whether it was found out that a NIC is dead. It is not asked. Any thread. */
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic);
+
+/** Its life is over: it counts as dead, and as one that does nothing more. Lock of the memory
+ *  domain. */
+void uct_varuna_md_end_now(uct_varuna_md_t *md, unsigned owner);
+
+/** It was opened again. Lock of the memory domain; the NIC's thread. */
+void uct_varuna_md_end_renew(uct_varuna_md_t *md, unsigned owner);
 
 /** Somebody has found out that a NIC is dead: nobody uses it any more. The user is told of
  *  the first @a reason. Any thread. */
@@ -159,44 +160,81 @@ void uct_varuna_md_note_handle(uct_varuna_md_t *md, unsigned nic,
                                uct_varuna_backoff_t *backoff, ucs_status_t status,
                                ucs_time_t now);
 
-/* --- A NIC that was reset --- */
+/* --- The lives of a NIC --- */
 
-/* It works again. Its device is opened once more, beside the old context,
- * under a new number. So no key, address or handle of the old context can be mistaken for a new
- * one.
+/* The lives of a NIC: its device is closed and opened again while the process runs, after a
+ * reset, or because an administrator removes and adds it. Its number stays; its generation
+ * says which life it is, so that no key or address of one life is used in another.
  *
- *   the device answers      the NIC's thread           the thread of the new number
- *   again            -----> opens it, and      ------> registers the existing regions, one in
- *                           registers a spare          each command
- *                               |                          |
- *                   new regions are registered             v
- *                   there too                          it is ready: interfaces open lanes
+ *                 remove                all links left
+ *        OPEN -----------> LEAVING -------------------------+
+ *         ^ |                 | add                         |
+ *         | |<----------------+                             v
+ *         | |  dead, and the device answers again      +--------+  regions are deregistered, one in
+ *         | +----------------------------------------->| ENDING |  each command; links are closed;
+ *         |                                            +--------+  what has begun ends
+ *         | all regions are registered                      | nothing uses it
+ *    BEGINNING <------------------------------ CLOSED <-----+
+ *               opened again: generation + 1
  *
- * A region that is not registered there yet uses the spare, as on a NIC that is short of regions.
- * The old number stays: regions have keys of it, and lanes are open on it. */
+ * What happens from ENDING on is done by the NIC's own thread, after all commands that were given
+ * to it before. In BEGINNING new regions are registered there too, and a region that is not
+ * registered yet uses the spare, as on a NIC that is short of regions. Interfaces open their
+ * links again when it is OPEN. */
 
-/** A NIC that is dead answers: open it anew, unless that was begun. What fails is tried again,
+/** @return The uct_varuna_life_t of a NIC. Any thread. */
+static inline unsigned uct_varuna_md_life(const uct_varuna_md_t *md, unsigned nic)
+{
+    return __atomic_load_n(&md->nics[md->nics[nic].owner].life.state, __ATOMIC_ACQUIRE);
+}
+
+/** A NIC that is dead answers: end its life, and open it again. What fails is tried again,
  *  less and less often. @param [in] owner  The first port of the device. Any thread. */
 void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner, ucs_time_t now);
 
-/** @return The number of a port in its next life, in which all memory is registered there; or
- *          UCT_VARUNA_MAX_LINKS, if there is none yet. Any thread. */
-unsigned uct_varuna_return_nic(const uct_varuna_md_t *md, unsigned nic);
+/** @return Whether a NIC can be closed and opened again by this process. Any thread. */
+int uct_varuna_md_can_remove_nic(const uct_varuna_md_t *md, unsigned nic);
 
-/** @return The number that a port has in its last life in which all memory is registered; @a nic
- *          if it was not reset. Any thread. */
-unsigned uct_varuna_return_latest(const uct_varuna_md_t *md, unsigned nic);
+/** An administrator removes or adds a NIC: nothing happens if that is so already. Any thread. */
+void uct_varuna_md_remove_nic(uct_varuna_md_t *md, unsigned nic, int is_removed);
 
 /** The memory domain is closed: nothing is opened or registered any more. Never waits. */
 void uct_varuna_returns_stop(uct_varuna_md_t *md);
 
+/* --- Users --- */
+
+/**
+ * Begin to use a NIC, with others of its device.
+ *
+ * @return Nonzero if uct_varuna_md_unuse() is to be called; zero if its life is over. Any
+ *         thread.
+ */
+int uct_varuna_md_use(uct_varuna_md_t *md, unsigned nic);
+
+void uct_varuna_md_unuse(uct_varuna_md_t *md, unsigned nic);
+
+/** The same for all devices whose life is not over. @return The first port of each. */
+uint8_t uct_varuna_md_use_all(uct_varuna_md_t *md);
+
+void uct_varuna_md_unuse_all(uct_varuna_md_t *md, uint8_t used);
+
+/** An interface opens a link. @return Whether it may. It calls the other two once each. */
+int uct_varuna_md_link_open(uct_varuna_md_t *md, unsigned nic);
+
+/** No traffic uses a link of a NIC that is to be removed. */
+void uct_varuna_md_link_left(uct_varuna_md_t *md, unsigned nic);
+
+/** All of a link is closed. @param [in] has_left  uct_varuna_md_link_left() was called. */
+void uct_varuna_md_link_closed(uct_varuna_md_t *md, unsigned nic, int has_left);
+
 /* --- What exists --- */
 
-/** A region is registered, on all NICs that were there when it was begun. */
-void uct_varuna_return_add_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
+/** A region is registered, on the devices @a used. */
+void uct_varuna_return_add_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t used);
 
-/** It is about to be deregistered: it is registered nowhere else from now on. */
-void uct_varuna_return_remove_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
+/** It is about to be deregistered: it is registered nowhere else from now on. @return The
+ *  devices to be given to uct_varuna_md_unuse_all() after that. */
+uint8_t uct_varuna_return_remove_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem);
 
 /* --- Queues of commands --- */
 

@@ -95,23 +95,21 @@ struct uct_varuna_mem {
     uint8_t                    device;    /* Whose memory it is. Unless it is the host's, only
                                              NICs access it */
     uint64_t                   keys[UCT_VARUNA_MAX_LINKS]; /* Inner, packed, of the NICs in */
-    uint8_t                    packed;    /* this map */
+    uint8_t                    packed;    /* this map, in their present lives */
     uint64_t                   token;     /* In its keys; if is_shared */
     ucs_list_link_t            list;      /* In md->mems */
     unsigned                   flags;     /* It was registered with */
-    unsigned                   num_nics;  /* ... on these. Owner of this and the next one:
+    uint8_t                    owed;      /* Devices that were opened later, and have not
+                                              registered it yet, by their first port. Owner:
                                               varuna_return.c */
-    uint8_t                    owed;      /* NICs that came later, and have not registered it
-                                              yet */
     uct_mem_h                  inner[UCT_VARUNA_MAX_LINKS]; /* Atomic. NULL if the NIC
-                                                               is no link */
+                                                               is no link, or away */
 };
 
 struct uct_varuna_md {
     uct_md_t                   super;
     uct_component_h            ib;        /* Inner component */
-    unsigned                   num_nics;  /* Atomic: those that were reset get another
-                                             number, varuna_return.c */
+    unsigned                   num_nics;
     /* In canonical order (by device name), so that NIC k of one host is NIC k of
      * another, whatever links each uses. Two ports of one device have two entries
      * that share the md handle. */
@@ -122,7 +120,7 @@ struct uct_varuna_md {
     uct_varuna_md_end_t        *ends[UCT_VARUNA_MAX_LINKS]; /* Of the same NICs; NULL:
                                               nobody has asked */
     uct_varuna_return_t        *returns[UCT_VARUNA_MAX_LINKS]; /* Of the same NICs; NULL:
-                                              they have not come back */
+                                              they are in their first life */
     /* NIC indices by priority: the configured order, else canonical. Only
      * these NICs have an open md. */
     unsigned                   num_links;
@@ -144,8 +142,8 @@ struct uct_varuna_md {
     void                       *spare_page; /* What spares have registered */
     pthread_mutex_t            lock;      /* Protects the tree and the list of regions,
                                              where spares are, what NICs are short of, and
-                                             which numbers there are. No command to a NIC is
-                                             given while it is held */
+                                             their lives. No command to a NIC is given while
+                                             it is held */
     ucs_list_link_t            mems;      /* All that are registered */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
                                              varuna_mem.c */
@@ -153,12 +151,6 @@ struct uct_varuna_md {
     uint64_t                   num_tokens;
     uct_varuna_md_attr_t       attr;      /* What all links can do */
 };
-
-/** @return The number that a port had first, its place among those of the host. */
-static inline unsigned uct_varuna_md_port(const uct_varuna_md_t *md, unsigned nic)
-{
-    return md->nics[nic].has_returned ? md->nics[nic].port : nic;
-}
 
 /** A NIC has packed a key of the region, unless it has one. Lock of the memory domain. */
 static inline void uct_varuna_mem_add_key(uct_varuna_mem_t *mem, unsigned nic, uint64_t key)
@@ -169,12 +161,17 @@ static inline void uct_varuna_mem_add_key(uct_varuna_mem_t *mem, unsigned nic, u
     }
 }
 
-/** @return Inner memory handle of @a memh for @a nic, NULL-safe
- *  (UCT_MEM_HANDLE_NULL stays so). */
+/** @return Inner memory handle of @a memh for @a nic. */
+static inline uct_mem_h uct_varuna_mem_inner_of(uct_mem_h memh, unsigned nic)
+{
+    return __atomic_load_n(&((uct_varuna_mem_t*)memh)->inner[nic], __ATOMIC_RELAXED);
+}
+
+/** The same, NULL-safe: UCT_MEM_HANDLE_NULL stays so. */
 static inline uct_mem_h uct_varuna_mem_inner(uct_mem_h memh, unsigned nic)
 {
     return (memh == UCT_MEM_HANDLE_NULL) ? UCT_MEM_HANDLE_NULL :
-           __atomic_load_n(&((uct_varuna_mem_t*)memh)->inner[nic], __ATOMIC_RELAXED);
+           uct_varuna_mem_inner_of(memh, nic);
 }
 
 /* --- Opening --- */
@@ -332,14 +329,15 @@ void uct_varuna_md_release(uct_varuna_md_t *md);
  * Find what a key that was packed lacks: a peer asks, which knows the token in it.
  *
  * @param [in]  address  Of a byte in the region.
- * @param [in]  nic      Any number.
+ * @param [in]  nic, generation  Any numbers.
  * @param [out] key_p    Inner key, packed.
  *
  * @return UCS_ERR_NO_ELEM if there is no such region (any more), UCS_ERR_NO_DEVICE if there is
- *         no such NIC, UCS_ERR_NO_RESOURCE if that has not registered the region.
+ *         no such NIC, or it is in another life, UCS_ERR_NO_RESOURCE if that has not registered
+ *         the region.
  */
 ucs_status_t uct_varuna_md_find_key(uct_varuna_md_t *md, uint64_t token, uint64_t address,
-                                    unsigned nic, uint64_t *key_p);
+                                    unsigned nic, unsigned generation, uint64_t *key_p);
 
 /**
  * Find a key of ours by which a NIC may access what is shared.
@@ -357,8 +355,8 @@ int uct_varuna_md_find_rkey(uct_varuna_md_t *md, unsigned nic, uint64_t address,
 /* Packed and unpacked: a set of inner keys by NIC index. Used by varuna_mem.c (pack),
  * varuna_md_open.c (unpack) and the data path (look-up). */
 
-/* No NIC that was reset has number 0. This bit is set in each key, so that one test tells
- * whether a request may be posted that uses any key (the gate, varuna_pending.h). */
+/* This bit is set in each key, so that one test tells whether a request may be posted that uses
+ * any key (the gate, varuna_pending.h). */
 #define UCT_VARUNA_RKEY_LACKS_ANY    UCS_BIT(0)
 
 /* Unpacked remote key: inner keys by NIC index of the *remote* host. */
@@ -367,10 +365,15 @@ struct uct_varuna_rkey {
     uct_varuna_atomic_mode_t   atomic_mode;/* Of the responder */
     uint8_t                    device;    /* Whose memory it is, UCT_VARUNA_DEVICE_HOST or a
                                              number */
-    uint8_t                    lacks;     /* NICs for which there is no key, and
-                                             UCT_VARUNA_RKEY_LACKS_ANY. Looked at before
-                                             'keys': another thread may complete it */
+    uint8_t                    lacks;     /* All bits but those of NICs, by
+                                             uct_varuna_rkey_has_returned(), for whose
+                                             present life it was found complete. Looked at
+                                             before 'keys': another thread may complete it */
     uint64_t                   token;     /* Of the region; 0: rc_varuna's own */
+    uint64_t                   owner;     /* UUID of the peer; 0: nobody has completed it. With
+                                             the lock of varuna_rkey.c, as the next two */
+    ucs_list_link_t            list;      /* All keys of the process */
+    uint16_t                   generations[UCT_VARUNA_MAX_LINKS]; /* Of the NICs in 'keys' */
     uct_rkey_bundle_t          inner[UCT_VARUNA_MAX_LINKS];
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* Those in 'inner';
                                                               UCT_INVALID_RKEY: none.
@@ -378,6 +381,14 @@ struct uct_varuna_rkey {
                                                               which stay valid after a
                                                               release */
 };
+
+/** @return The bit of a NIC in 'lacks' that is clear if the key is of its present generation; 0:
+ *  there is none. No NIC in its first generation has one, and the last NIC never. */
+static UCS_F_ALWAYS_INLINE uint8_t
+uct_varuna_rkey_has_returned(unsigned nic, unsigned generation)
+{
+    return (generation > 0) ? (uint8_t)(UCS_BIT(1) << nic) : 0;
+}
 
 /** @return Size of a packed key which holds @a num_keys inner ones. */
 size_t uct_varuna_rkey_packed_size(unsigned num_keys);
@@ -391,10 +402,14 @@ size_t uct_varuna_rkey_packed_size(unsigned num_keys);
  * @param [in]  token        Of the region, 0: no atomics by the CPU.
  * @param [out] buffer       Packed key.
  *
- * @return Place of the first inner key; each takes UCT_VARUNA_INNER_KEY_SIZE.
+ * @return Place of the first inner key, for uct_varuna_rkey_pack_key().
  */
 void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode, uint8_t device,
                                   uint64_t token, void *buffer);
+
+/** Write the next inner key of a packed one, of a NIC of this generation. @return Place of the
+ *  one after it. */
+void *uct_varuna_rkey_pack_key(uint64_t key, unsigned generation, void *buffer);
 
 /**
  * Unpack a key of a peer. Its length is unknown: what is read is limited by what a
@@ -412,17 +427,30 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
                                     uct_varuna_rkey_t **rkey_p);
 
 /** Add an inner key, which is released with the others, to one that lacks it. */
-void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, const uct_rkey_bundle_t *bundle);
+void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, unsigned generation,
+                         const uct_rkey_bundle_t *bundle);
+
+/** Release the inner key of a NIC, if there is one: it is of another life. */
+void uct_varuna_rkey_remove(uct_component_h ib, uct_varuna_rkey_t *rkey, unsigned nic);
 
 /**
- * Add a number that ib understands as an inner key, for a NIC of the peer that was reset.
- * Others may use the key in other threads meanwhile, or add the same: they see it with this
- * number or without it.
+ * Find out whether a key has something for the present life of a NIC of a peer, and note that.
+ * Others may use the key in other threads meanwhile, or do the same: they see it with a number or
+ * without it.
+ *
+ * @param [in] uuid        The peer whose key it is.
+ * @param [in] generation  Of the NIC, as far as the caller knows.
+ * @param [in] inner       What ib understands as an inner key, if it is known; it is added to a
+ *                         key that has none.
  */
-void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, unsigned nic, uct_rkey_t inner);
+void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, uint64_t uuid, unsigned nic,
+                              unsigned generation, uct_rkey_t inner);
 
-/** @return NICs for which a key has nothing, and UCT_VARUNA_RKEY_LACKS_ANY: before the keys
- *  in it are read. */
+/** A NIC of a peer is in another life: no key of the process has anything for an earlier one any
+ *  more. Call it before any thread that posts learns the generation. Any thread. */
+void uct_varuna_rkeys_renew(uint64_t uuid, unsigned nic, unsigned generation);
+
+/** @return What a key lacks, before the keys in it are read. */
 static UCS_F_ALWAYS_INLINE uint8_t uct_varuna_rkey_lacks(uct_rkey_t rkey)
 {
     return __atomic_load_n(&((const uct_varuna_rkey_t*)rkey)->lacks, __ATOMIC_ACQUIRE);

@@ -246,6 +246,20 @@ static int uct_varuna_md_get_dmabuf(const uct_varuna_md_config_t *config)
     return UCS_NO;
 }
 
+/* @return The first port of the same device */
+static unsigned uct_varuna_md_first_port(const uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned first;
+
+    for (first = 0; (md->nics[nic].md != NULL) && (first < nic); ++first) {
+        if (md->nics[first].md == md->nics[nic].md) {
+            return first;
+        }
+    }
+
+    return nic;
+}
+
 /*
  * Take over the NICs that are needed. They keep their canonical numbers; on a host with
  * more NICs than there are numbers, only links get one.
@@ -268,7 +282,9 @@ static void uct_varuna_md_set_nics(uct_varuna_md_t *md,
                 md->links[link] = md->num_nics;
             }
         }
-        md->nics[md->num_nics++] = nics[i];
+        md->nics[md->num_nics] = nics[i];
+        md->nics[md->num_nics].owner = uct_varuna_md_first_port(md, md->num_nics);
+        ++md->num_nics;
     }
     md->num_links     = num_links;
     md->num_primaries = ((md->num_primaries == 0) ||

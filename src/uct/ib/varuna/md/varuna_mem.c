@@ -108,16 +108,16 @@ static int uct_varuna_md_nic_takes(const uct_varuna_md_t *md, unsigned nic,
            (md->nics[nic].md_attr.flags & UCT_VARUNA_COMPAT_REG_DMABUF);
 }
 
-/* Register on those NICs whose status is UCS_ERR_NO_RESOURCE. @return How many of them have
- * the region then. */
+/* Register on those of the NICs @a used whose status is UCS_ERR_NO_RESOURCE. @return How many of
+ * them have the region then. */
 static unsigned uct_varuna_md_reg_some(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
                                        void *address, size_t length, uct_varuna_reg_arg_t arg,
-                                       int is_urgent, ucs_status_t *statuses)
+                                       int is_urgent, uint8_t used, ucs_status_t *statuses)
 {
     unsigned num_alive = 0;
     unsigned nic;
 
-    uct_varuna_md_for_each_inner(md, nic) {
+    ucs_for_each_bit(nic, used) {
         if ((statuses[nic] == UCS_ERR_NO_RESOURCE) && uct_varuna_md_nic_takes(md, nic, arg)) {
             statuses[nic] = uct_varuna_md_reg_inner(md, nic, address, length, arg, is_urgent,
                                                     &mem->inner[nic]);
@@ -132,11 +132,11 @@ static unsigned uct_varuna_md_reg_some(uct_varuna_md_t *md, uct_varuna_mem_t *me
  * does not know it as such. @return Why. */
 static ucs_status_t uct_varuna_md_reg_refused(const uct_varuna_md_t *md, const void *address,
                                               size_t length, uct_varuna_reg_arg_t arg,
-                                              const ucs_status_t *statuses)
+                                              uint8_t used, const ucs_status_t *statuses)
 {
     unsigned nic;
 
-    uct_varuna_md_for_each_inner(md, nic) {
+    ucs_for_each_bit(nic, used) {
         if (statuses[nic] != UCS_OK) {
             ucs_log(uct_varuna_compat_reg_log_level(arg),
                     "no NIC of rc_varuna registers the memory at %p, %zu bytes: %s; if it is a "
@@ -153,7 +153,8 @@ static ucs_status_t uct_varuna_md_reg_refused(const uct_varuna_md_t *md, const v
 
 /* Register on all NICs, and do without those that are short while others are not. */
 static ucs_status_t uct_varuna_md_reg(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
-                                      void *address, size_t length, uct_varuna_reg_arg_t arg)
+                                      void *address, size_t length, uct_varuna_reg_arg_t arg,
+                                      uint8_t used)
 {
     ucs_status_t statuses[UCT_VARUNA_MAX_LINKS];
     ucs_status_t status;
@@ -163,12 +164,12 @@ static ucs_status_t uct_varuna_md_reg(uct_varuna_md_t *md, uct_varuna_mem_t *mem
         statuses[nic] = UCS_ERR_NO_RESOURCE;
     }
 
-    if ((uct_varuna_md_reg_some(md, mem, address, length, arg, 0, statuses) == 0) &&
-        (uct_varuna_md_reg_some(md, mem, address, length, arg, 1, statuses) == 0)) {
-        return uct_varuna_md_reg_refused(md, address, length, arg, statuses);
+    if ((uct_varuna_md_reg_some(md, mem, address, length, arg, 0, used, statuses) == 0) &&
+        (uct_varuna_md_reg_some(md, mem, address, length, arg, 1, used, statuses) == 0)) {
+        return uct_varuna_md_reg_refused(md, address, length, arg, used, statuses);
     }
 
-    uct_varuna_md_for_each_inner(md, nic) {
+    ucs_for_each_bit(nic, used) {
         if (statuses[nic] != UCS_OK) {
             status = uct_varuna_md_do_without(md, nic, statuses[nic], mem->device,
                                               &mem->inner[nic]);
@@ -190,7 +191,7 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     uct_varuna_mem_t *mem;
     ucs_status_t status;
     unsigned nic, owner;
-    uint8_t device;
+    uint8_t device, used;
 
     status = uct_varuna_md_check_memtype(md, address, length, arg, &device);
     if (status != UCS_OK) {
@@ -204,16 +205,16 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
         return UCS_ERR_NO_MEMORY;
     }
 
-    mem->num_nics = md->num_nics;
-    mem->device   = device;
-    status        = uct_varuna_md_reg(md, mem, address, length, arg);
+    used        = uct_varuna_md_use_all(md);
+    mem->device = device;
+    status      = uct_varuna_md_reg(md, mem, address, length, arg, used);
     if (status != UCS_OK) {
         goto err_dereg;
     }
 
     for (nic = 0; nic < md->num_nics; ++nic) {
-        owner = uct_varuna_md_inner_owner(md, nic);
-        if (owner < nic) {
+        owner = md->nics[nic].owner;
+        if ((owner < nic) && (used & UCS_BIT(owner)) && (md->nics[nic].md != NULL)) {
             mem->inner[nic] = mem->inner[owner];
         }
     }
@@ -222,14 +223,16 @@ ucs_status_t uct_varuna_md_mem_reg(uct_md_h tl_md, void *address,
     mem->length  = length;
     mem->is_atomic = uct_varuna_compat_reg_is_atomic(arg);
     mem->flags     = uct_varuna_compat_reg_flags(arg);
-    uct_varuna_return_add_mem(md, mem);
+    uct_varuna_return_add_mem(md, mem, used);
+    uct_varuna_md_unuse_all(md, used);
     *memh_p = mem;
     return UCS_OK;
 
 err_dereg:
-    uct_varuna_md_for_each_inner(md, nic) {
+    ucs_for_each_bit(nic, used) {
         (void)uct_varuna_md_dereg_inner(md, mem, nic);
     }
+    uct_varuna_md_unuse_all(md, used);
     ucs_free(mem);
     return status;
 }
@@ -271,7 +274,7 @@ static void uct_varuna_inner_invalidate_cb(uct_completion_t *comp)
 static ucs_status_t
 uct_varuna_md_mem_invalidate(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
                              uct_varuna_invalidation_t *inv,
-                             uct_completion_t *comp)
+                             uct_completion_t *comp, uint8_t used)
 {
     ucs_status_t result = UCS_OK;
     uct_md_mem_dereg_params_t params;
@@ -281,7 +284,7 @@ uct_varuna_md_mem_invalidate(uct_varuna_md_t *md, uct_varuna_mem_t *mem,
     inv->comp   = comp;
     inv->status = UCS_OK;
     inv->count  = 1; /* This function's, so that it can't end before */
-    uct_varuna_md_for_each_inner(md, nic) {
+    ucs_for_each_bit(nic, used) {
         if (uct_varuna_md_is_spare(md, mem, nic)) {
             continue;
         }
@@ -334,6 +337,7 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     uct_varuna_invalidation_t *inv;
     ucs_status_t status;
     unsigned nic;
+    uint8_t used;
 
     if (mem == NULL) {
         return UCS_ERR_INVALID_PARAM;
@@ -356,16 +360,17 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     }
 
     (void)uct_varuna_md_unshare(md, mem); /* No thread finds it any more */
-    uct_varuna_return_remove_mem(md, mem);
+    used = uct_varuna_return_remove_mem(md, mem);
     if (inv != NULL) {
-        result = uct_varuna_md_mem_invalidate(md, mem, inv, comp);
+        result = uct_varuna_md_mem_invalidate(md, mem, inv, comp, used);
     } else {
-        uct_varuna_md_for_each_inner(md, nic) {
+        ucs_for_each_bit(nic, used) {
             status = uct_varuna_md_dereg_inner(md, mem, nic);
             result = (status == UCS_OK) ? result : status;
         }
     }
 
+    uct_varuna_md_unuse_all(md, used);
     ucs_free(mem);
     return result;
 }
@@ -378,10 +383,11 @@ ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
     uct_varuna_md_t *md   = ucs_derived_of(tl_md, uct_varuna_md_t);
     ucs_status_t result   = UCS_ERR_UNSUPPORTED;
     unsigned num_advised  = 0;
+    uint8_t used          = uct_varuna_md_use_all(md);
     ucs_status_t status;
     unsigned nic;
 
-    uct_varuna_md_for_each_inner(md, nic) {
+    ucs_for_each_bit(nic, used) {
         if (!(md->nics[nic].md_attr.flags & UCT_MD_FLAG_ADVISE) ||
             uct_varuna_md_is_spare(md, memh, nic)) {
             continue;
@@ -397,6 +403,7 @@ ucs_status_t uct_varuna_md_mem_advise(uct_md_h tl_md, uct_mem_h memh,
         }
     }
 
+    uct_varuna_md_unuse_all(md, used);
     return (num_advised > 0) ? UCS_OK : result;
 }
 
@@ -407,29 +414,32 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
                                void *buffer)
 {
     uct_varuna_md_t *md = ucs_derived_of(tl_md, uct_varuna_md_t);
+    uint8_t used        = uct_varuna_md_use_all(md);
     uint8_t nic_map     = 0;
     uint64_t keys[UCT_VARUNA_MAX_LINKS] = {0}; /* ib stores them aligned */
-    ucs_status_t status;
+    ucs_status_t status = UCS_OK;
     unsigned nic;
-    uint8_t *key;
+    void *key;
 
-    /* A port has one number in a key, also if it gets another one just now */
-    pthread_mutex_lock(&md->lock);
+    /* The life of these does not change meanwhile */
     for (nic = 0; nic < md->num_nics; ++nic) {
-        if (md->nics[nic].is_link && !uct_varuna_md_is_spare(md, memh, nic)) {
+        if (md->nics[nic].is_link && (used & UCS_BIT(md->nics[nic].owner)) &&
+            !uct_varuna_md_is_spare(md, memh, nic)) {
             nic_map |= UCS_BIT(nic);
         }
     }
-    pthread_mutex_unlock(&md->lock);
 
     /* UCX may give commands to the NICs, so the region is shared after that */
-    ucs_for_each_bit(nic, nic_map) {
-        status = uct_varuna_compat_mkey_pack(md->nics[nic].md,
-                                             uct_varuna_mem_inner(memh, nic),
-                                             address, length, params, &keys[nic]);
-        if (status != UCS_OK) {
-            return status;
+    for (nic = 0; (nic < md->num_nics) && (status == UCS_OK); ++nic) {
+        if (nic_map & UCS_BIT(nic)) {
+            status = uct_varuna_compat_mkey_pack(md->nics[nic].md,
+                                                 uct_varuna_mem_inner(memh, nic),
+                                                 address, length, params, &keys[nic]);
         }
+    }
+
+    if (status != UCS_OK) {
+        goto out;
     }
 
     uct_varuna_md_share(md, memh, nic_map, keys);
@@ -438,11 +448,12 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
                                       ((uct_varuna_mem_t*)memh)->device,
                                       ((uct_varuna_mem_t*)memh)->token, buffer);
     ucs_for_each_bit(nic, nic_map) {
-        memcpy(key, &keys[nic], sizeof(keys[nic]));
-        key += sizeof(keys[nic]);
+        key = uct_varuna_rkey_pack_key(keys[nic], md->nics[nic].generation, key);
     }
 
-    return UCS_OK;
+out:
+    uct_varuna_md_unuse_all(md, used);
+    return status;
 }
 
 /* --- Memory of which keys are out --- */
@@ -529,7 +540,7 @@ static int uct_varuna_md_get_rkey(const uct_varuna_md_t *md, const uct_varuna_me
 {
     uct_rkey_bundle_t bundle;
 
-    if ((mem->inner[nic] == NULL) || uct_varuna_md_is_spare(md, mem, nic) ||
+    if (!(mem->packed & UCS_BIT(nic)) || uct_varuna_md_is_spare(md, mem, nic) ||
         (uct_rkey_unpack(md->ib, &mem->keys[nic], &bundle) != UCS_OK)) {
         return 0;
     }
@@ -628,7 +639,7 @@ static int uct_varuna_md_is_for_cpu(const uct_varuna_md_t *md, const uct_varuna_
 }
 
 ucs_status_t uct_varuna_md_find_key(uct_varuna_md_t *md, uint64_t token, uint64_t address,
-                                    unsigned nic, uint64_t *key_p)
+                                    unsigned nic, unsigned generation, uint64_t *key_p)
 {
     ucs_status_t status = UCS_OK;
     const uct_varuna_mem_t *mem;
@@ -637,8 +648,9 @@ ucs_status_t uct_varuna_md_find_key(uct_varuna_md_t *md, uint64_t token, uint64_
     mem = uct_varuna_md_find_token(md, token, address, 1);
     if (mem == NULL) {
         status = UCS_ERR_NO_ELEM;
-    } else if ((nic >= md->num_nics) || !md->nics[nic].is_link) {
-        status = UCS_ERR_NO_DEVICE; /* Or it has another number since it was reset */
+    } else if ((nic >= md->num_nics) || !md->nics[nic].is_link ||
+               (md->nics[nic].generation != generation)) {
+        status = UCS_ERR_NO_DEVICE; /* Or it is in another life */
     } else if (!(mem->packed & UCS_BIT(nic)) || uct_varuna_md_is_spare(md, mem, nic)) {
         status = UCS_ERR_NO_RESOURCE;
     } else {

@@ -10,6 +10,7 @@
 
 #include "varuna_nic.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 #include <uct/ib/varuna/ucx/varuna_mlx5_dev.h>
 
 #include <ucs/algorithm/crc.h>
@@ -329,6 +330,7 @@ void uct_varuna_nics_close_unused(uct_varuna_nic_t *nics, unsigned num_nics)
 
         nics[i].md = NULL;
         if (!uct_varuna_nics_md_is_used(nics, num_nics, md)) {
+            uct_varuna_tl_note_dead(md, 0);
             uct_md_close(md);
         }
     }

@@ -55,15 +55,37 @@ typedef enum {
     UCT_VARUNA_SHORT_LAST
 } uct_varuna_short_t;
 
-/* What is known of a NIC. One that was reset has another number, varuna_return.c. */
+/* What is known of a NIC. */
 typedef enum {
     UCT_VARUNA_NIC_WORKING,
     UCT_VARUNA_NIC_SHORT,      /* Of something; it is asked again */
     UCT_VARUNA_NIC_HUNG,       /* A command has been in progress for too long */
     UCT_VARUNA_NIC_DEAD,       /* The system has said so, or its commands fail */
-    UCT_VARUNA_NIC_RESET,      /* It was dead, and works again */
+    UCT_VARUNA_NIC_RESET,      /* It was dead, works again, and is about to be used again */
+    UCT_VARUNA_NIC_LEAVING,    /* It is to be removed, and something uses it still */
+    UCT_VARUNA_NIC_ABSENT,     /* It was removed: its device is closed */
     UCT_VARUNA_NIC_LAST
 } uct_varuna_nic_state_t;
+
+/* A life of a device begins when it is opened, see varuna_health.h. */
+typedef enum {
+    UCT_VARUNA_LIFE_OPEN,      /* Also if it is dead */
+    UCT_VARUNA_LIFE_LEAVING,   /* It is to be removed: traffic leaves it */
+    UCT_VARUNA_LIFE_ENDING,    /* Nothing begins to use it; it is closed when nothing does */
+    UCT_VARUNA_LIFE_CLOSED,
+    UCT_VARUNA_LIFE_BEGINNING  /* It is open again; existing regions are registered */
+} uct_varuna_life_t;
+
+/* Of the first port of a device. Lock of the memory domain. Owner: varuna_return.c */
+typedef struct uct_varuna_nic_life {
+    uint8_t                    state;     /* uct_varuna_life_t; atomic */
+    uint8_t                    is_removed; /* By a command: it is not opened again before
+                                             another one */
+    uint8_t                    num_links; /* Open links of interfaces, and those of them that */
+    uint8_t                    num_left;  /* no traffic uses any more */
+    unsigned                   users;     /* Open links, registrations of our own memory, and
+                                             what is being done with regions */
+} uct_varuna_nic_life_t;
 
 /* A NIC port with all transports of a set. */
 typedef struct uct_varuna_nic {
@@ -92,12 +114,13 @@ typedef struct uct_varuna_nic {
     uct_varuna_shortage_t      shortages[UCT_VARUNA_SHORT_LAST]; /* Of the first port of a
                                              device. Lock of the memory domain. Owner:
                                              varuna_health.c */
-    uint8_t                    has_returned; /* It had another number before a reset. Owner
-                                             of this and the next four: varuna_return.c */
-    uint8_t                    port;      /* ... and this one at first */
-    uint8_t                    next;      /* Its number after a reset, 0: none */
-    uint8_t                    next_is_ready; /* Atomic: all memory is registered there */
-    uint8_t                    is_told;   /* Atomic: why there is none */
+    uint8_t                    owner;     /* The first port of its device */
+    uint16_t                   generation; /* How often its device was opened again. Lock of
+                                             the memory domain; constant while a link is open.
+                                             Owner of this and the next two: varuna_return.c */
+    uct_varuna_nic_life_t      life;
+    uint8_t                    is_told;   /* Atomic: that it works again, or why it is not
+                                             used */
     int                        is_disabled; /* "all" does not mean it */
     int                        order_is_logged; /* Whether packets stay in order */
     int                        order_is_warned; /* ... and that they do not */

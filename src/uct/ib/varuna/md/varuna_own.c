@@ -46,6 +46,22 @@ static void uct_varuna_own_begin(uct_varuna_md_t *md, void *address, size_t leng
     }
 }
 
+/* Wait for one. The registration uses the NIC from the command on until the one that ends it is
+ * given, since its thread gives them in this order: also if nobody waits any more, as the thread
+ * itself ends it then. */
+static ucs_status_t uct_varuna_own_take(uct_varuna_md_t *md, unsigned nic,
+                                        uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
+                                        void **mr_p, uint64_t *key_p)
+{
+    ucs_status_t status = uct_varuna_own_cmd_wait(cmd, deadline, mr_p, key_p);
+
+    if (status != UCS_OK) {
+        uct_varuna_md_unuse(md, nic);
+    }
+
+    return status;
+}
+
 /* Wait for all of them. @return why NICs are missing, and those which have it. */
 static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
                                        uct_varuna_own_cmd_t **cmds, uct_varuna_own_t *own,
@@ -58,7 +74,7 @@ static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
     *nic_map_p = 0;
     uct_varuna_md_for_each_inner(md, nic) {
         status = (cmds[nic] == NULL) ? UCS_ERR_TIMED_OUT :
-                 uct_varuna_own_cmd_wait(cmds[nic], deadline, &own->mrs[nic], &keys[nic]);
+                 uct_varuna_own_take(md, nic, cmds[nic], deadline, &own->mrs[nic], &keys[nic]);
         if (status == UCS_OK) {
             *nic_map_p |= UCS_BIT(nic);
             uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
@@ -122,16 +138,15 @@ static ucs_status_t uct_varuna_own_choose_address(const void *address, uint64_t 
 static void uct_varuna_own_pack(const uct_varuna_md_t *md, uint8_t nic_map,
                                 const uint64_t *keys, uct_varuna_own_t *own)
 {
-    char *key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
+    void *key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
                                             UCT_VARUNA_DEVICE_HOST, 0, own->key);
     unsigned nic;
 
     ucs_for_each_bit(nic, nic_map) {
-        memcpy(key, &keys[nic], sizeof(keys[nic]));
-        key += sizeof(keys[nic]);
+        key = uct_varuna_rkey_pack_key(keys[nic], md->nics[nic].generation, key);
     }
 
-    own->key_len = key - own->key;
+    own->key_len = UCS_PTR_BYTE_DIFF(own->key, key);
 }
 
 ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
@@ -169,12 +184,12 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
 static uint8_t uct_varuna_own_unpack(const uct_varuna_own_t *own, uint64_t *keys)
 {
     const uct_varuna_packed_rkey_t *packed = (const uct_varuna_packed_rkey_t*)own->key;
-    const char *key                        = (const char*)(packed + 1);
+    const uct_varuna_packed_key_t *key     = (const uct_varuna_packed_key_t*)(packed + 1);
     unsigned nic;
 
     ucs_for_each_bit(nic, packed->nic_map) {
-        memcpy(&keys[nic], key, sizeof(keys[nic]));
-        key += sizeof(keys[nic]);
+        keys[nic] = key->key;
+        ++key;
     }
 
     return packed->nic_map;
@@ -197,7 +212,7 @@ static ucs_status_t uct_varuna_own_reg_one(uct_varuna_md_t *md, void *address, s
         return UCS_ERR_NO_MEMORY;
     }
 
-    status = uct_varuna_own_cmd_wait(cmd, deadline, &own->mrs[nic], key_p);
+    status = uct_varuna_own_take(md, nic, cmd, deadline, &own->mrs[nic], key_p);
     if ((status != UCS_ERR_TIMED_OUT) && !uct_varuna_md_check_nic(md, nic)) {
         uct_varuna_md_note_answer(md, nic, UCT_VARUNA_SHORT_MR, status, ucs_get_time());
     }
@@ -218,7 +233,7 @@ ucs_status_t uct_varuna_own_add(uct_varuna_md_t *md, void *address, size_t lengt
         return UCS_ERR_NO_DEVICE;
     }
 
-    owner = uct_varuna_md_inner_owner(md, nic);
+    owner = md->nics[nic].owner;
     if (!(nic_map & UCS_BIT(owner))) {
         status = uct_varuna_own_reg_one(md, address, length, rights, owner, patience, own,
                                         &keys[owner]);
@@ -231,6 +246,31 @@ ucs_status_t uct_varuna_own_add(uct_varuna_md_t *md, void *address, size_t lengt
     *key_p    = keys[nic];
     uct_varuna_own_pack(md, nic_map | UCS_BIT(owner) | UCS_BIT(nic), keys, own);
     return UCS_OK;
+}
+
+void uct_varuna_own_remove(uct_varuna_md_t *md, uct_varuna_own_t *own, unsigned owner)
+{
+    uint64_t keys[UCT_VARUNA_MAX_LINKS];
+    uct_varuna_own_cmd_t *cmd;
+    uint8_t nic_map;
+    unsigned nic;
+
+    if (own->mrs[owner] == NULL) {
+        return;
+    }
+
+    cmd = uct_varuna_own_cmd_dereg(md, owner, own->mrs[owner]);
+    if (cmd == NULL) {
+        return; /* Asked again */
+    }
+
+    own->mrs[owner] = NULL;
+    uct_varuna_own_cmd_leave(cmd);
+    nic_map = uct_varuna_own_unpack(own, keys);
+    for (nic = owner; nic < md->num_nics; ++nic) {
+        nic_map &= (md->nics[nic].owner == owner) ? ~UCS_BIT(nic) : ~0u;
+    }
+    uct_varuna_own_pack(md, nic_map, keys, own);
 }
 
 int uct_varuna_own_is_stuck(const uct_varuna_md_t *md, const uct_varuna_own_t *own)
@@ -384,8 +424,14 @@ uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
                                              uint64_t iova, unsigned rights,
                                              ucs_time_t deadline)
 {
-    uct_varuna_own_cmd_t *cmd = uct_varuna_own_cmd_new(md, nic,
-                                                       uct_varuna_own_cmd_run_reg);
+    uct_varuna_own_cmd_t *cmd = NULL;
+
+    if (uct_varuna_md_use(md, nic)) {
+        cmd = uct_varuna_own_cmd_new(md, nic, uct_varuna_own_cmd_run_reg);
+        if (cmd == NULL) {
+            uct_varuna_md_unuse(md, nic);
+        }
+    }
 
     if (cmd != NULL) {
         cmd->address        = address;
@@ -409,9 +455,18 @@ uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic
     if (cmd != NULL) {
         cmd->mr = mr;
         uct_varuna_own_cmd_start(md, nic, cmd);
+        uct_varuna_md_unuse(md, nic);
     }
 
     return cmd;
+}
+
+void uct_varuna_own_cmd_leave(uct_varuna_own_cmd_t *cmd)
+{
+    pthread_mutex_lock(&cmd->lock);
+    cmd->is_left = 1;
+    pthread_mutex_unlock(&cmd->lock);
+    uct_varuna_own_cmd_put(cmd);
 }
 
 /* The lock is held */

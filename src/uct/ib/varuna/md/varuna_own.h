@@ -15,7 +15,7 @@
 
 #define UCT_VARUNA_OWN_KEY_MAX \
     (sizeof(uct_varuna_packed_rkey_t) + \
-     (UCT_VARUNA_MAX_LINKS * UCT_VARUNA_INNER_KEY_SIZE))
+     (UCT_VARUNA_MAX_LINKS * sizeof(uct_varuna_packed_key_t)))
 
 /** One registration on all NICs. All zeros: there is none. */
 typedef struct uct_varuna_own {
@@ -70,6 +70,10 @@ ucs_status_t uct_varuna_own_add(uct_varuna_md_t *md, void *address, size_t lengt
                                 unsigned rights, unsigned nic, ucs_time_t patience,
                                 uct_varuna_own_t *own, uint64_t *key_p);
 
+/** End the registration on one device, and take its ports out of the packed key: its life ends.
+ *  Nobody waits for that. Nothing else uses @a own meanwhile. @param [in] owner  The first port. */
+void uct_varuna_own_remove(uct_varuna_md_t *md, uct_varuna_own_t *own, unsigned owner);
+
 /** @return Whether a NIC hangs which would have to end the registration. */
 int uct_varuna_own_is_stuck(const uct_varuna_md_t *md, const uct_varuna_own_t *own);
 
@@ -90,7 +94,8 @@ ucs_status_t uct_varuna_own_dereg(uct_varuna_md_t *md, uct_varuna_own_t *own);
 
 typedef struct uct_varuna_own_cmd uct_varuna_own_cmd_t;
 
-/** @return The command, which is under way; NULL if there is no memory. */
+/** @return The command, which is under way; NULL if there is no memory, or the life of the NIC
+ *          is over. */
 uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
                                              void *address, size_t length,
                                              uint64_t iova, unsigned rights,
@@ -111,5 +116,8 @@ uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic
  */
 ucs_status_t uct_varuna_own_cmd_wait(uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
                                      void **mr_p, uint64_t *key_p);
+
+/** Release a command without waiting for it. */
+void uct_varuna_own_cmd_leave(uct_varuna_own_cmd_t *cmd);
 
 #endif

@@ -1,11 +1,11 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * NICs that work again. See varuna_health.h.
+ * The lives of NICs. See varuna_health.h.
  *
- * Locks: that of a return is taken before that of the memory domain. While a device is opened
- * or a region is registered, neither is held, since a NIC may hang: the memory domain may be
- * closed, and the region deregistered, meanwhile. Then the thread that comes back takes back
+ * Locks: that of a return is taken before that of the memory domain. While a device is opened or
+ * closed, or a region is registered, neither is held, since a NIC may hang: the memory domain may
+ * be closed, and the region deregistered, meanwhile. Then the thread that comes back takes back
  * what it has made.
  */
 #ifdef HAVE_CONFIG_H
@@ -15,9 +15,11 @@
 #include <uct/ib/varuna/core/varuna_amo_mode.h>
 #include "varuna_health.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
+#include <uct/ib/varuna/ucx/varuna_tl.h>
 
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
+#include <ucs/sys/math.h>
 #include <ucs/sys/string.h>
 #include <ucs/sys/sys.h>
 
@@ -26,9 +28,7 @@ struct uct_varuna_return {
     uct_component_h            ib;
     const uct_varuna_set_t     *set;
     char                       md_name[UCT_MD_NAME_MAX];
-    unsigned                   owner;      /* The first port in the former life, */
-    unsigned                   nic;        /* and in the new one; 0: it is not open */
-    uct_md_h                   inner;      /* The memory domain of the new life */
+    unsigned                   owner;      /* The first port */
     pthread_mutex_t            lock;       /* Protects what follows */
     uct_varuna_md_t            *md;        /* NULL: it was closed */
     uct_varuna_mem_t           *mem;       /* Being registered; NULL: nothing is, or it was
@@ -36,6 +36,111 @@ struct uct_varuna_return {
     uct_varuna_backoff_t       backoff;    /* Of opening it */
     int                        is_running; /* A command is on its way */
 };
+
+/* What the NIC's thread does next, without locks */
+typedef struct uct_varuna_return_step {
+    enum {
+        UCT_VARUNA_RETURN_NOTHING,
+        UCT_VARUNA_RETURN_DEREG,           /* mem, of inner */
+        UCT_VARUNA_RETURN_CLOSE,           /* inner, with its spare */
+        UCT_VARUNA_RETURN_OPEN,
+        UCT_VARUNA_RETURN_REG              /* region */
+    } what;
+    uct_md_h                   inner;
+    uct_mem_h                  mem;
+    uct_varuna_mem_t           region;     /* A copy */
+} uct_varuna_return_step_t;
+
+
+static void uct_varuna_life_set(uct_varuna_md_t *md, unsigned owner, uct_varuna_life_t state)
+{
+    __atomic_store_n(&md->nics[owner].life.state, state, __ATOMIC_RELEASE);
+}
+
+/* Lock of the memory domain */
+static int uct_varuna_life_is_over(const uct_varuna_md_t *md, unsigned owner)
+{
+    return (md->nics[owner].life.state == UCT_VARUNA_LIFE_ENDING) ||
+           (md->nics[owner].life.state == UCT_VARUNA_LIFE_CLOSED);
+}
+
+/* Loop over the ports of a device */
+#define uct_varuna_return_for_each_port(_md, _owner, _nic) \
+    for ((_nic) = (_owner); (_nic) < (_md)->num_nics; ++(_nic)) \
+        if (((_md)->nics[_nic].owner == (_owner)) && (_md)->nics[_nic].is_link)
+
+
+/* --- Ending --- */
+
+/* All of these: lock of the memory domain. */
+
+static void uct_varuna_return_forget_mem(uct_varuna_md_t *md, unsigned owner,
+                                         uct_varuna_mem_t *mem)
+{
+    unsigned nic;
+
+    mem->owed &= ~UCS_BIT(owner);
+    uct_varuna_return_for_each_port(md, owner, nic) {
+        __atomic_store_n(&mem->inner[nic], NULL, __ATOMIC_RELEASE);
+        mem->packed &= ~UCS_BIT(nic);
+    }
+}
+
+/* @return A region that is registered there; NULL: none. Those that were done are at the end */
+static uct_varuna_mem_t *uct_varuna_return_registered(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_mem_t *mem;
+
+    ucs_list_for_each(mem, &md->mems, list) {
+        if (!uct_varuna_md_is_spare(md, mem, owner)) {
+            return mem;
+        }
+    }
+
+    return NULL;
+}
+
+static void uct_varuna_return_step_close(uct_varuna_md_t *md, unsigned owner,
+                                         uct_varuna_return_step_t *step)
+{
+    uct_varuna_mem_t *mem;
+    unsigned nic;
+
+    step->what  = UCT_VARUNA_RETURN_CLOSE;
+    step->inner = md->nics[owner].md;
+    step->mem   = md->nics[owner].spare;
+    ucs_list_for_each(mem, &md->mems, list) {
+        uct_varuna_return_forget_mem(md, owner, mem);
+    }
+    uct_varuna_return_for_each_port(md, owner, nic) {
+        md->nics[nic].spare = NULL;
+        __atomic_store_n(&md->nics[nic].md, NULL, __ATOMIC_RELEASE);
+    }
+}
+
+static void uct_varuna_return_step_end(uct_varuna_md_t *md, unsigned owner,
+                                       uct_varuna_return_step_t *step)
+{
+    uct_varuna_mem_t *mem = uct_varuna_return_registered(md, owner);
+
+    if (mem != NULL) {
+        step->what  = UCT_VARUNA_RETURN_DEREG;
+        step->inner = md->nics[owner].md;
+        step->mem   = mem->inner[owner];
+        uct_varuna_return_forget_mem(md, owner, mem);
+        ucs_list_del(&mem->list);
+        ucs_list_add_tail(&md->mems, &mem->list);
+    } else if (md->nics[owner].life.users == 0) {
+        uct_varuna_return_step_close(md, owner, step);
+    }
+}
+
+/* Nothing begins on it any more */
+static void uct_varuna_life_end(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_life_set(md, owner, UCT_VARUNA_LIFE_ENDING);
+    uct_varuna_md_end_now(md, owner);
+}
 
 
 /* --- Opening --- */
@@ -57,114 +162,59 @@ uct_varuna_return_find(const uct_varuna_nic_t *nics, unsigned num_nics,
     return NULL;
 }
 
-static int uct_varuna_return_is_port(const uct_varuna_md_t *md, unsigned owner, unsigned nic)
+/* Lock of the memory domain. The device owes the region; until it is registered, the spare is
+ * used. */
+static void uct_varuna_return_owe(uct_varuna_md_t *md, unsigned owner, uct_varuna_mem_t *mem)
 {
-    return (md->nics[nic].md == md->nics[owner].md) && md->nics[nic].is_link;
-}
-
-/* @return How many numbers the ports of a device need. */
-static unsigned uct_varuna_return_num_ports(const uct_varuna_md_t *md, unsigned owner)
-{
-    unsigned count = 0;
     unsigned nic;
 
-    for (nic = owner; nic < md->num_nics; ++nic) {
-        count += uct_varuna_return_is_port(md, owner, nic);
+    uct_varuna_return_for_each_port(md, owner, nic) {
+        __atomic_store_n(&mem->inner[nic], md->nics[owner].spare, __ATOMIC_RELEASE);
     }
-
-    return count;
+    mem->owed |= (mem->device != UCT_VARUNA_DEVICE_HOST) ? 0 : UCS_BIT(owner);
 }
 
-/* The last look before the new numbers are there: what can fail. Lock of the memory domain. */
-static ucs_status_t
-uct_varuna_return_prepare(uct_varuna_md_t *md, unsigned owner, const uct_varuna_nic_t *nics,
-                          unsigned num_nics)
+static void uct_varuna_return_renew_port(uct_varuna_nic_t *nic, const uct_varuna_nic_t *found,
+                                         uct_mem_h spare)
 {
-    unsigned first = md->num_nics;
-    unsigned next  = first;
-    const uct_varuna_nic_t *found;
-    ucs_status_t status;
-    unsigned nic;
-
-    for (nic = owner; nic < first; ++nic) {
-        if (!uct_varuna_return_is_port(md, owner, nic)) {
-            continue;
-        }
-
-        found = uct_varuna_return_find(nics, num_nics, &md->nics[nic]);
-        if ((found == NULL) || (next == UCT_VARUNA_MAX_LINKS)) {
-            status = (found == NULL) ? UCS_ERR_NO_DEVICE : UCS_ERR_EXCEEDS_LIMIT;
-            goto err;
-        }
-
-        md->nics[next]                 = *found;
-        md->nics[next].port            = uct_varuna_md_port(md, nic);
-        md->nics[next].has_returned    = 1;
-        md->nics[next].is_link         = 1;
-        md->nics[next].order_is_logged = md->nics[nic].order_is_logged;
-        status = uct_varuna_md_cmds_create(md, next++);
-        if (status != UCS_OK) {
-            goto err;
-        }
-    }
-
-    return UCS_OK;
-
-err:
-    while (next-- > first) {
-        uct_varuna_md_cmds_discard(md, next);
-    }
-    return status;
+    nic->md_attr   = found->md_attr;
+    nic->was_down  = found->was_down;
+    nic->spare     = spare;
+    nic->is_barred = 0;
+    nic->is_told   = 0;
+    memset(&nic->no_lanes, 0, sizeof(nic->no_lanes));
+    memset(nic->shortages, 0, sizeof(nic->shortages));
+    ++nic->generation;
+    __atomic_store_n(&nic->md, found->md, __ATOMIC_RELEASE);
 }
 
-/* Lock of the memory domain. The new number owes the region; until it is registered, the spare
- * is used. */
-static void uct_varuna_return_owe(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
+/* Lock of the memory domain */
+static ucs_status_t uct_varuna_return_publish(uct_varuna_md_t *md, unsigned owner,
+                                              const uct_varuna_nic_t *nics, unsigned num_nics,
+                                              uct_mem_h spare)
 {
-    unsigned nic, owner;
-
-    for (nic = mem->num_nics; nic < md->num_nics; ++nic) {
-        owner = uct_varuna_md_inner_owner(md, nic);
-        if (owner < nic) {
-            __atomic_store_n(&mem->inner[nic], mem->inner[owner], __ATOMIC_RELEASE);
-        } else if (uct_varuna_md_is_spare(md, mem, nic)) {
-            __atomic_store_n(&mem->inner[nic], md->nics[nic].spare, __ATOMIC_RELEASE);
-            mem->owed |= (mem->device != UCT_VARUNA_DEVICE_HOST) ? 0 : UCS_BIT(nic);
-        }
-    }
-
-    mem->num_nics = md->num_nics;
-}
-
-/* The new numbers take the places of the former ones: in keys that are packed from now on, and
- * as links of interfaces that are opened from now on. Lock of the memory domain. */
-static void uct_varuna_return_publish(uct_varuna_md_t *md, unsigned owner, uct_mem_h spare)
-{
-    unsigned first = md->num_nics;
-    unsigned next  = first;
-    unsigned nic, link;
     uct_varuna_mem_t *mem;
+    unsigned nic;
 
-    for (nic = owner; nic < first; ++nic) {
-        if (!uct_varuna_return_is_port(md, owner, nic)) {
-            continue;
+    uct_varuna_return_for_each_port(md, owner, nic) {
+        if (uct_varuna_return_find(nics, num_nics, &md->nics[nic]) == NULL) {
+            return UCS_ERR_NO_DEVICE;
         }
-
-        md->nics[next].spare  = spare;
-        md->nics[nic].is_link = 0;
-        md->nics[nic].next    = next;
-        for (link = 0; link < md->num_links; ++link) {
-            if (md->links[link] == nic) {
-                md->links[link] = next;
-            }
-        }
-        ++next;
     }
 
-    __atomic_store_n(&md->num_nics, next, __ATOMIC_RELEASE);
+    uct_varuna_return_for_each_port(md, owner, nic) {
+        uct_varuna_return_renew_port(&md->nics[nic],
+                                     uct_varuna_return_find(nics, num_nics, &md->nics[nic]),
+                                     spare);
+    }
+
     ucs_list_for_each(mem, &md->mems, list) {
-        uct_varuna_return_owe(md, mem);
+        uct_varuna_return_owe(md, owner, mem);
     }
+
+    uct_varuna_md_end_renew(md, owner);
+    uct_varuna_life_set(md, owner, UCT_VARUNA_LIFE_BEGINNING);
+    return UCS_OK;
 }
 
 /* @return The page that spares register, NULL if the memory domain is closed. */
@@ -182,7 +232,7 @@ static void *uct_varuna_return_page(uct_varuna_return_t *ret)
     return page;
 }
 
-/* @return UCS_ERR_CANCELED if the memory domain is closed. */
+/* @return UCS_ERR_CANCELED if the memory domain is closed, or the NIC was removed meanwhile. */
 static ucs_status_t uct_varuna_return_take(uct_varuna_return_t *ret, uct_varuna_nic_t *nics,
                                            unsigned num_nics, uct_mem_h spare)
 {
@@ -192,11 +242,8 @@ static ucs_status_t uct_varuna_return_take(uct_varuna_return_t *ret, uct_varuna_
     pthread_mutex_lock(&ret->lock);
     if (ret->md != NULL) {
         pthread_mutex_lock(&ret->md->lock);
-        status = uct_varuna_return_prepare(ret->md, ret->owner, nics, num_nics);
-        if (status == UCS_OK) {
-            ret->nic   = ret->md->num_nics;
-            ret->inner = ret->md->nics[ret->nic].md;
-            uct_varuna_return_publish(ret->md, ret->owner, spare);
+        if (!ret->md->nics[ret->owner].life.is_removed) {
+            status = uct_varuna_return_publish(ret->md, ret->owner, nics, num_nics, spare);
         }
         pthread_mutex_unlock(&ret->md->lock);
     }
@@ -240,18 +287,18 @@ static ucs_status_t uct_varuna_return_open(uct_varuna_return_t *ret)
 
 /* --- Registering --- */
 
-/* Locks of the return and of the memory domain. @return The next region that is owed. */
-static uct_varuna_mem_t *uct_varuna_return_next_mem(const uct_varuna_return_t *ret)
+/* Lock of the memory domain. @return The next region that is owed; NULL: none, or the device is
+ * dead again. Those that were done are at the end */
+static uct_varuna_mem_t *uct_varuna_return_owed(uct_varuna_md_t *md, unsigned owner)
 {
     uct_varuna_mem_t *mem;
 
-    if (uct_varuna_md_is_nic_dead(ret->md, ret->nic)) {
-        return NULL; /* Again */
+    if (uct_varuna_md_is_nic_dead(md, owner)) {
+        return NULL;
     }
 
-    /* Those that were done are at the end */
-    ucs_list_for_each(mem, &ret->md->mems, list) {
-        if (mem->owed & UCS_BIT(ret->nic)) {
+    ucs_list_for_each(mem, &md->mems, list) {
+        if (mem->owed & UCS_BIT(owner)) {
             return mem;
         }
     }
@@ -259,124 +306,93 @@ static uct_varuna_mem_t *uct_varuna_return_next_mem(const uct_varuna_return_t *r
     return NULL;
 }
 
-/* @return Whether there is a region. It is ret->mem while nobody deregisters it. */
-static int uct_varuna_return_pick(uct_varuna_return_t *ret, uct_varuna_mem_t *mem_p)
+/* Locks of the return and of the memory domain */
+static void uct_varuna_return_step_register(uct_varuna_return_t *ret,
+                                            uct_varuna_return_step_t *step)
 {
-    int is_found = 0;
+    uct_varuna_md_t *md   = ret->md;
+    uct_varuna_mem_t *mem = uct_varuna_return_owed(md, ret->owner);
 
-    pthread_mutex_lock(&ret->lock);
-    if (ret->md != NULL) {
-        pthread_mutex_lock(&ret->md->lock);
-        ret->mem = uct_varuna_return_next_mem(ret);
-        if (ret->mem != NULL) {
-            ret->mem->owed &= ~UCS_BIT(ret->nic);
-            ucs_list_del(&ret->mem->list);
-            ucs_list_add_tail(&ret->md->mems, &ret->mem->list);
-            *mem_p   = *ret->mem;
-            is_found = 1;
-        }
-        pthread_mutex_unlock(&ret->md->lock);
+    if (mem != NULL) {
+        mem->owed &= ~UCS_BIT(ret->owner);
+        ucs_list_del(&mem->list);
+        ucs_list_add_tail(&md->mems, &mem->list);
+        ret->mem     = mem;
+        step->what   = UCT_VARUNA_RETURN_REG;
+        step->inner  = md->nics[ret->owner].md;
+        step->region = *mem;
+    } else if (md->nics[ret->owner].life.state == UCT_VARUNA_LIFE_BEGINNING) {
+        uct_varuna_life_set(md, ret->owner, UCT_VARUNA_LIFE_OPEN);
     }
-    pthread_mutex_unlock(&ret->lock);
-    return is_found;
 }
 
-/* Lock of the return. All ports of the device share the registration and its key. */
-static void uct_varuna_return_give(uct_varuna_return_t *ret, uct_mem_h inner, uint64_t key)
-{
-    uct_varuna_md_t *md = ret->md;
-    unsigned nic;
-
-    pthread_mutex_lock(&md->lock);
-    for (nic = ret->nic; nic < md->num_nics; ++nic) {
-        if (md->nics[nic].md == ret->inner) {
-            uct_varuna_mem_add_key(ret->mem, nic, key);
-            __atomic_store_n(&ret->mem->inner[nic], inner, __ATOMIC_RELEASE);
-        }
-    }
-    pthread_mutex_unlock(&md->lock);
-}
-
-/* Register a region, and pack a key for peers that have keys without this NIC */
-static ucs_status_t uct_varuna_return_reg(const uct_varuna_return_t *ret,
-                                          const uct_varuna_mem_t *mem, uct_mem_h *inner_p,
-                                          uint64_t *key_p)
+/* Register a region, and pack a key for peers that have keys without this life */
+static ucs_status_t uct_varuna_return_reg(const uct_varuna_return_step_t *step,
+                                          uct_mem_h *inner_p, uint64_t *key_p)
 {
     static const uct_md_mkey_pack_params_t params = {.field_mask = 0};
+    const uct_varuna_mem_t *mem                   = &step->region;
     ucs_status_t status;
 
-    status = uct_md_mem_reg(ret->inner, mem->address, mem->length,
+    status = uct_md_mem_reg(step->inner, mem->address, mem->length,
                             mem->flags | UCT_MD_MEM_FLAG_HIDE_ERRORS, inner_p);
     if (status != UCS_OK) {
         return status;
     }
 
-    status = uct_varuna_compat_mkey_pack(ret->inner, *inner_p, mem->address, mem->length,
+    status = uct_varuna_compat_mkey_pack(step->inner, *inner_p, mem->address, mem->length,
                                          &params, key_p);
     if (status != UCS_OK) {
-        (void)uct_md_mem_dereg(ret->inner, *inner_p);
+        (void)uct_md_mem_dereg(step->inner, *inner_p);
     }
 
     return status;
 }
 
-static void uct_varuna_return_register(uct_varuna_return_t *ret)
+/* Lock of the return. All ports of the device share the registration and its key. @return Whether
+ * it is used. */
+static int uct_varuna_return_give(uct_varuna_return_t *ret, uct_mem_h inner, uint64_t key)
+{
+    uct_varuna_md_t *md = ret->md;
+    unsigned nic;
+    int is_used;
+
+    pthread_mutex_lock(&md->lock);
+    is_used = !uct_varuna_life_is_over(md, ret->owner);
+    if (is_used) {
+        uct_varuna_return_for_each_port(md, ret->owner, nic) {
+            uct_varuna_mem_add_key(ret->mem, nic, key);
+            __atomic_store_n(&ret->mem->inner[nic], inner, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&md->lock);
+    return is_used;
+}
+
+static void uct_varuna_return_register(uct_varuna_return_t *ret,
+                                       const uct_varuna_return_step_t *step)
 {
     uct_mem_h inner = NULL;
     uint64_t key    = 0;
-    uct_varuna_mem_t mem;
+    int is_used     = 0;
     ucs_status_t status;
-    int is_left;
 
-    if (!uct_varuna_return_pick(ret, &mem)) {
-        return;
-    }
-
-    status = uct_varuna_return_reg(ret, &mem, &inner, &key);
+    status = uct_varuna_return_reg(step, &inner, &key);
     pthread_mutex_lock(&ret->lock);
-    is_left = (ret->md == NULL) || (ret->mem == NULL);
-    if (!is_left && (status == UCS_OK)) {
-        uct_varuna_return_give(ret, inner, key);
-    } else if (!is_left && !uct_varuna_md_is_nic_dead(ret->md, ret->nic)) {
-        uct_varuna_md_note_answer(ret->md, ret->nic, UCT_VARUNA_SHORT_MR, status,
-                                  ucs_get_time());
+    if ((ret->md != NULL) && (ret->mem != NULL)) {
+        if (status == UCS_OK) {
+            is_used = uct_varuna_return_give(ret, inner, key);
+        } else if (!uct_varuna_md_is_nic_dead(ret->md, ret->owner)) {
+            uct_varuna_md_note_answer(ret->md, ret->owner, UCT_VARUNA_SHORT_MR, status,
+                                      ucs_get_time());
+        }
     }
     ret->mem = NULL;
     pthread_mutex_unlock(&ret->lock);
 
-    if (is_left && (status == UCS_OK)) {
-        (void)uct_md_mem_dereg(ret->inner, inner);
+    if (!is_used && (status == UCS_OK)) {
+        (void)uct_md_mem_dereg(step->inner, inner);
     }
-}
-
-/* Nothing is owed: it can be used. Lock of the return. */
-static void uct_varuna_return_ready(uct_varuna_return_t *ret)
-{
-    uct_varuna_md_t *md = ret->md;
-    unsigned nic;
-
-    for (nic = ret->owner; nic < ret->nic; ++nic) {
-        if ((md->nics[nic].md == md->nics[ret->owner].md) && (md->nics[nic].next != 0)) {
-            __atomic_store_n(&md->nics[nic].next_is_ready, 1, __ATOMIC_RELEASE);
-        }
-    }
-}
-
-unsigned uct_varuna_return_nic(const uct_varuna_md_t *md, unsigned nic)
-{
-    return __atomic_load_n(&md->nics[nic].next_is_ready, __ATOMIC_ACQUIRE) ?
-           md->nics[nic].next : UCT_VARUNA_MAX_LINKS;
-}
-
-unsigned uct_varuna_return_latest(const uct_varuna_md_t *md, unsigned nic)
-{
-    unsigned next;
-
-    while ((next = uct_varuna_return_nic(md, nic)) != UCT_VARUNA_MAX_LINKS) {
-        nic = next;
-    }
-
-    return nic;
 }
 
 
@@ -388,57 +404,129 @@ static void uct_varuna_return_free(uct_varuna_return_t *ret)
     ucs_free(ret);
 }
 
-/* The open one has its own thread. Lock of the return. */
-static uct_varuna_cmds_t *uct_varuna_return_cmds(const uct_varuna_return_t *ret)
+/* Locks of the return and of the memory domain. @return Whether there is something to do for the
+ * NIC's thread now. */
+static int uct_varuna_return_has_work(const uct_varuna_return_t *ret)
 {
-    return ret->md->cmds[(ret->nic != 0) ? ret->nic : ret->owner];
+    const uct_varuna_nic_life_t *life = &ret->md->nics[ret->owner].life;
+
+    switch (life->state) {
+    case UCT_VARUNA_LIFE_ENDING:
+        return (life->users == 0) ||
+               (uct_varuna_return_registered(ret->md, ret->owner) != NULL);
+    case UCT_VARUNA_LIFE_CLOSED:
+        return !life->is_removed && uct_varuna_backoff_is_due(&ret->backoff, ucs_get_time());
+    case UCT_VARUNA_LIFE_BEGINNING:
+        return 1;
+    default:
+        return uct_varuna_return_owed(ret->md, ret->owner) != NULL;
+    }
+}
+
+/* Locks of the return and of the memory domain */
+static void uct_varuna_return_step_choose(uct_varuna_return_t *ret,
+                                          uct_varuna_return_step_t *step)
+{
+    switch (ret->md->nics[ret->owner].life.state) {
+    case UCT_VARUNA_LIFE_ENDING:
+        uct_varuna_return_step_end(ret->md, ret->owner, step);
+        break;
+    case UCT_VARUNA_LIFE_CLOSED:
+        if (uct_varuna_return_has_work(ret)) {
+            step->what = UCT_VARUNA_RETURN_OPEN;
+        }
+        break;
+    default:
+        uct_varuna_return_step_register(ret, step);
+        break;
+    }
+}
+
+/* The device is closed, or could not be opened */
+static void uct_varuna_return_closed(uct_varuna_return_t *ret, ucs_status_t status)
+{
+    pthread_mutex_lock(&ret->lock);
+    if (status != UCS_OK) {
+        (void)uct_varuna_backoff_failed(&ret->backoff, status, ucs_get_time());
+    } else if (ret->md != NULL) {
+        pthread_mutex_lock(&ret->md->lock);
+        uct_varuna_life_set(ret->md, ret->owner, UCT_VARUNA_LIFE_CLOSED);
+        pthread_mutex_unlock(&ret->md->lock);
+    }
+    pthread_mutex_unlock(&ret->lock);
+}
+
+static void uct_varuna_return_do_open(uct_varuna_return_t *ret)
+{
+    ucs_status_t status = uct_varuna_return_open(ret);
+
+    if (status == UCS_OK) {
+        pthread_mutex_lock(&ret->lock);
+        (void)uct_varuna_backoff_succeeded(&ret->backoff);
+        pthread_mutex_unlock(&ret->lock);
+    } else {
+        uct_varuna_return_closed(ret, status);
+    }
 }
 
 static ucs_status_t uct_varuna_return_run(uct_varuna_cmd_t *cmd)
 {
-    uct_varuna_return_t *ret = ucs_derived_of(cmd, uct_varuna_return_t);
+    uct_varuna_return_t *ret      = ucs_derived_of(cmd, uct_varuna_return_t);
+    uct_varuna_return_step_t step = {.what = UCT_VARUNA_RETURN_NOTHING};
 
-    if (ret->nic != 0) {
-        uct_varuna_return_register(ret);
-        return UCS_OK;
+    pthread_mutex_lock(&ret->lock);
+    if (ret->md != NULL) {
+        pthread_mutex_lock(&ret->md->lock);
+        uct_varuna_return_step_choose(ret, &step);
+        pthread_mutex_unlock(&ret->md->lock);
+    }
+    pthread_mutex_unlock(&ret->lock);
+
+    switch (step.what) {
+    case UCT_VARUNA_RETURN_DEREG:
+        (void)uct_md_mem_dereg(step.inner, step.mem);
+        break;
+    case UCT_VARUNA_RETURN_CLOSE:
+        if (step.mem != NULL) {
+            (void)uct_md_mem_dereg(step.inner, step.mem);
+        }
+        uct_varuna_tl_note_dead(step.inner, 0);
+        uct_md_close(step.inner);
+        uct_varuna_return_closed(ret, UCS_OK);
+        break;
+    case UCT_VARUNA_RETURN_OPEN:
+        uct_varuna_return_do_open(ret);
+        break;
+    case UCT_VARUNA_RETURN_REG:
+        uct_varuna_return_register(ret, &step);
+        break;
+    case UCT_VARUNA_RETURN_NOTHING:
+        break;
     }
 
-    return uct_varuna_return_open(ret);
+    return UCS_OK;
 }
 
-/* Lock of the return. @return Whether there is another region. */
-static int uct_varuna_return_has_more(uct_varuna_return_t *ret)
+/* Lock of the return. @return The NIC's thread, if it is to do something; it is told of that. */
+static uct_varuna_cmds_t *uct_varuna_return_next(uct_varuna_return_t *ret)
 {
-    int has_more;
-
-    if (ret->nic == 0) {
-        return 0;
-    }
-
     pthread_mutex_lock(&ret->md->lock);
-    has_more = (uct_varuna_return_next_mem(ret) != NULL);
+    ret->is_running = uct_varuna_return_has_work(ret);
     pthread_mutex_unlock(&ret->md->lock);
-    return has_more;
+    return ret->is_running ? ret->md->cmds[ret->owner] : NULL;
 }
 
 /* A command is over: give the next one. Without a sink its thread calls this. */
 static void uct_varuna_return_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
 {
     uct_varuna_return_t *ret = ucs_derived_of(cmd, uct_varuna_return_t);
-    uct_varuna_cmds_t *cmds  = NULL;
+    uct_varuna_cmds_t *cmds;
     int is_left;
 
     (void)status; /* It says nothing */
     pthread_mutex_lock(&ret->lock);
     is_left = (ret->md == NULL);
-    if (!is_left) {
-        if ((ret->nic != 0) && !uct_varuna_return_has_more(ret)) {
-            uct_varuna_return_ready(ret);
-        }
-
-        ret->is_running = uct_varuna_return_has_more(ret);
-        cmds            = ret->is_running ? uct_varuna_return_cmds(ret) : NULL;
-    }
+    cmds    = is_left ? NULL : uct_varuna_return_next(ret);
     pthread_mutex_unlock(&ret->lock);
 
     if (is_left) {
@@ -449,38 +537,50 @@ static void uct_varuna_return_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
     }
 }
 
-/* The memory domain is not closed meanwhile. Without the lock, as it may run here. */
-static void uct_varuna_return_submit(uct_varuna_return_t *ret)
+/* There may be something to do. The memory domain is not closed meanwhile. */
+static void uct_varuna_return_kick(uct_varuna_md_t *md, unsigned owner)
 {
-    uct_varuna_cmds_submit(uct_varuna_return_cmds(ret), &ret->super);
+    uct_varuna_return_t *ret = __atomic_load_n(&md->returns[owner], __ATOMIC_ACQUIRE);
+    uct_varuna_cmds_t *cmds;
+
+    if (ret == NULL) {
+        return;
+    }
+
+    pthread_mutex_lock(&ret->lock);
+    cmds = ret->is_running ? NULL : uct_varuna_return_next(ret);
+    pthread_mutex_unlock(&ret->lock);
+    if (cmds != NULL) {
+        uct_varuna_cmds_submit(cmds, &ret->super); /* Without the lock: it may run here */
+    }
 }
 
 /* @return Why the NIC cannot be used again by this process, NULL: it can. */
-static const char *uct_varuna_return_obstacle(uct_varuna_md_t *md, unsigned owner)
+static const char *uct_varuna_return_obstacle(const uct_varuna_md_t *md, unsigned owner)
 {
-    const char *reason = NULL;
-
-    pthread_mutex_lock(&md->lock);
     if (uct_varuna_atomic_modes[md->atomic_mode].by_home) {
-        reason = "atomics of mode extended need the registrations that it had";
-    } else if ((md->num_nics + uct_varuna_return_num_ports(md, owner)) >
-               UCT_VARUNA_MAX_LINKS) {
-        reason = "there is no number left for it";
+        return "atomics of mode extended need the registrations that it had";
+    } else if (md->nics[owner].generation == UINT16_MAX) {
+        return "it was opened too often";
     } else if (md->cmds[owner] == NULL) {
-        reason = "it has no thread";
+        return "it has no thread";
     }
-    pthread_mutex_unlock(&md->lock);
-    return reason;
+
+    return NULL;
 }
 
-static uct_varuna_return_t *uct_varuna_return_create(uct_varuna_md_t *md, unsigned owner)
+static int uct_varuna_return_create(uct_varuna_md_t *md, unsigned owner)
 {
     uct_varuna_return_t *other = NULL;
     uct_varuna_return_t *ret;
 
+    if (__atomic_load_n(&md->returns[owner], __ATOMIC_ACQUIRE) != NULL) {
+        return 1;
+    }
+
     ret = ucs_calloc(1, sizeof(*ret), "varuna_return");
     if (ret == NULL) {
-        return NULL; /* It is tried again */
+        return 0; /* It is tried again */
     }
 
     pthread_mutex_init(&ret->lock, NULL);
@@ -494,18 +594,16 @@ static uct_varuna_return_t *uct_varuna_return_create(uct_varuna_md_t *md, unsign
     if (!__atomic_compare_exchange_n(&md->returns[owner], &other, ret, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         uct_varuna_return_free(ret);
-        return other;
     }
 
-    return ret;
+    return 1;
 }
 
 void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner, ucs_time_t now)
 {
-    uct_varuna_return_t *ret = __atomic_load_n(&md->returns[owner], __ATOMIC_ACQUIRE);
-    const char *obstacle     = (ret == NULL) ? uct_varuna_return_obstacle(md, owner) : NULL;
-    int is_due;
+    const char *obstacle = uct_varuna_return_obstacle(md, owner);
 
+    (void)now;
     if (obstacle != NULL) {
         if (!__atomic_exchange_n(&md->nics[owner].is_told, 1, __ATOMIC_RELAXED)) {
             ucs_warn("rc_varuna: %s works again: programs that start now use it, this one "
@@ -514,22 +612,16 @@ void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner, ucs_time_t now
         return;
     }
 
-    ret = (ret == NULL) ? uct_varuna_return_create(md, owner) : ret;
-    if (ret == NULL) {
+    if (!uct_varuna_return_create(md, owner)) {
         return;
     }
 
-    pthread_mutex_lock(&ret->lock);
-    is_due = (ret->nic == 0) && !ret->is_running &&
-             uct_varuna_backoff_is_due(&ret->backoff, now);
-    if (is_due) {
-        (void)uct_varuna_backoff_failed(&ret->backoff, UCS_ERR_NO_DEVICE, now);
-        ret->is_running = 1;
+    pthread_mutex_lock(&md->lock);
+    if (md->nics[owner].life.state < UCT_VARUNA_LIFE_ENDING) {
+        uct_varuna_life_end(md, owner);
     }
-    pthread_mutex_unlock(&ret->lock);
-    if (is_due) {
-        uct_varuna_return_submit(ret);
-    }
+    pthread_mutex_unlock(&md->lock);
+    uct_varuna_return_kick(md, owner);
 }
 
 void uct_varuna_returns_stop(uct_varuna_md_t *md)
@@ -556,57 +648,232 @@ void uct_varuna_returns_stop(uct_varuna_md_t *md)
 }
 
 
-/* --- What exists --- */
+/* --- Removing --- */
 
-/* Look at all that may be registering regions */
-#define uct_varuna_return_for_each(_md, _nic, _ret) \
-    for ((_nic) = 0; (_nic) < UCT_VARUNA_MAX_LINKS; ++(_nic)) \
-        if (((_ret) = __atomic_load_n(&(_md)->returns[_nic], __ATOMIC_ACQUIRE)) != NULL)
-
-void uct_varuna_return_add_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
+/* Lock of the memory domain. Traffic has left all links of a NIC that is to be removed, or it has
+ * none. */
+static void uct_varuna_life_check_left(uct_varuna_md_t *md, unsigned owner)
 {
-    uct_varuna_return_t *ret;
-    unsigned nic;
-    uint8_t owed;
-    int is_idle;
+    const uct_varuna_nic_life_t *life = &md->nics[owner].life;
+
+    if ((life->state == UCT_VARUNA_LIFE_LEAVING) && (life->num_left >= life->num_links)) {
+        uct_varuna_life_end(md, owner);
+    }
+}
+
+/* Lock of the memory domain */
+static void uct_varuna_life_remove(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_nic_life_t *life = &md->nics[owner].life;
+
+    life->is_removed = 1;
+    if ((life->state == UCT_VARUNA_LIFE_BEGINNING) ||
+        __atomic_load_n(&md->nics[owner].is_dead, __ATOMIC_RELAXED)) {
+        if (life->state != UCT_VARUNA_LIFE_CLOSED) {
+            uct_varuna_life_end(md, owner);
+        }
+    } else if (life->state == UCT_VARUNA_LIFE_OPEN) {
+        uct_varuna_life_set(md, owner, UCT_VARUNA_LIFE_LEAVING);
+        uct_varuna_life_check_left(md, owner);
+    }
+}
+
+/* Lock of the memory domain */
+static void uct_varuna_life_add(uct_varuna_md_t *md, unsigned owner)
+{
+    uct_varuna_nic_life_t *life = &md->nics[owner].life;
+
+    life->is_removed = 0;
+    if (life->state == UCT_VARUNA_LIFE_LEAVING) {
+        life->num_left = 0;
+        uct_varuna_life_set(md, owner, UCT_VARUNA_LIFE_OPEN);
+    }
+}
+
+int uct_varuna_md_can_remove_nic(const uct_varuna_md_t *md, unsigned nic)
+{
+    return uct_varuna_return_obstacle(md, md->nics[nic].owner) == NULL;
+}
+
+void uct_varuna_md_remove_nic(uct_varuna_md_t *md, unsigned nic, int is_removed)
+{
+    unsigned owner = md->nics[nic].owner;
+
+    if (is_removed && ((uct_varuna_return_obstacle(md, owner) != NULL) ||
+                       !uct_varuna_return_create(md, owner))) {
+        return; /* Asked again */
+    }
 
     pthread_mutex_lock(&md->lock);
-    uct_varuna_return_owe(md, mem);
+    if (is_removed && !md->nics[owner].life.is_removed) {
+        uct_varuna_life_remove(md, owner);
+    } else if (!is_removed && md->nics[owner].life.is_removed) {
+        uct_varuna_life_add(md, owner);
+    }
+    pthread_mutex_unlock(&md->lock);
+    uct_varuna_return_kick(md, owner);
+}
+
+
+/* --- Users --- */
+
+int uct_varuna_md_use(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner = md->nics[nic].owner;
+    int may_use;
+
+    pthread_mutex_lock(&md->lock);
+    may_use                     = !uct_varuna_life_is_over(md, owner);
+    md->nics[owner].life.users += may_use;
+    pthread_mutex_unlock(&md->lock);
+    return may_use;
+}
+
+void uct_varuna_md_unuse(uct_varuna_md_t *md, unsigned nic)
+{
+    uct_varuna_md_unuse_all(md, UCS_BIT(md->nics[nic].owner));
+}
+
+/* Lock of the memory domain. @param [in] is_last  Also those that end: it ends itself. */
+static uint8_t uct_varuna_lives_use(uct_varuna_md_t *md, int is_last)
+{
+    uint8_t used = 0;
+    unsigned nic;
+
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (is_last || !uct_varuna_life_is_over(md, nic)) {
+            ++md->nics[nic].life.users;
+            used |= UCS_BIT(nic);
+        }
+    }
+
+    return used;
+}
+
+uint8_t uct_varuna_md_use_all(uct_varuna_md_t *md)
+{
+    uint8_t used;
+
+    pthread_mutex_lock(&md->lock);
+    used = uct_varuna_lives_use(md, 0);
+    pthread_mutex_unlock(&md->lock);
+    return used;
+}
+
+void uct_varuna_md_unuse_all(uct_varuna_md_t *md, uint8_t used)
+{
+    uint8_t last = 0;
+    unsigned nic;
+
+    pthread_mutex_lock(&md->lock);
+    ucs_for_each_bit(nic, used) {
+        ucs_assert(md->nics[nic].life.users > 0);
+        if ((--md->nics[nic].life.users == 0) && uct_varuna_life_is_over(md, nic)) {
+            last |= UCS_BIT(nic);
+        }
+    }
+    pthread_mutex_unlock(&md->lock);
+
+    ucs_for_each_bit(nic, last) {
+        uct_varuna_return_kick(md, nic);
+    }
+}
+
+int uct_varuna_md_link_open(uct_varuna_md_t *md, unsigned nic)
+{
+    uct_varuna_nic_life_t *life = &md->nics[md->nics[nic].owner].life;
+    int may_open;
+
+    pthread_mutex_lock(&md->lock);
+    may_open = (life->state == UCT_VARUNA_LIFE_OPEN) ||
+               (life->state == UCT_VARUNA_LIFE_LEAVING);
+    life->users     += may_open;
+    life->num_links += may_open;
+    pthread_mutex_unlock(&md->lock);
+    return may_open;
+}
+
+void uct_varuna_md_link_left(uct_varuna_md_t *md, unsigned nic)
+{
+    unsigned owner = md->nics[nic].owner;
+
+    pthread_mutex_lock(&md->lock);
+    ++md->nics[owner].life.num_left;
+    uct_varuna_life_check_left(md, owner);
+    pthread_mutex_unlock(&md->lock);
+    uct_varuna_return_kick(md, owner);
+}
+
+void uct_varuna_md_link_closed(uct_varuna_md_t *md, unsigned nic, int has_left)
+{
+    unsigned owner              = md->nics[nic].owner;
+    uct_varuna_nic_life_t *life = &md->nics[owner].life;
+
+    pthread_mutex_lock(&md->lock);
+    --life->num_links;
+    life->num_left -= ucs_min(life->num_left, !!has_left);
+    uct_varuna_life_check_left(md, owner);
+    pthread_mutex_unlock(&md->lock);
+    uct_varuna_md_unuse(md, nic);
+}
+
+
+/* --- What exists --- */
+
+/* Lock of the memory domain. It was opened while the region was being registered elsewhere. */
+static void uct_varuna_return_look_at_mem(uct_varuna_md_t *md, unsigned owner,
+                                          uct_varuna_mem_t *mem)
+{
+    if ((md->nics[owner].generation == 0) || uct_varuna_life_is_over(md, owner)) {
+        return;
+    }
+
+    uct_varuna_return_owe(md, owner, mem);
+}
+
+void uct_varuna_return_add_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t used)
+{
+    uint8_t owed;
+    unsigned nic;
+
+    pthread_mutex_lock(&md->lock);
+    uct_varuna_md_for_each_inner(md, nic) {
+        if (!(used & UCS_BIT(nic))) {
+            uct_varuna_return_look_at_mem(md, nic, mem);
+        }
+    }
     ucs_list_add_head(&md->mems, &mem->list);
     owed = mem->owed;
     pthread_mutex_unlock(&md->lock);
 
-    if (owed == 0) {
-        return;
-    }
-
-    uct_varuna_return_for_each(md, nic, ret) {
-        pthread_mutex_lock(&ret->lock);
-        is_idle = (ret->nic != 0) && !ret->is_running;
-        if (is_idle) {
-            ret->is_running = 1;
-        }
-        pthread_mutex_unlock(&ret->lock);
-        if (is_idle) {
-            uct_varuna_return_submit(ret);
-        }
+    ucs_for_each_bit(nic, owed) {
+        uct_varuna_return_kick(md, nic);
     }
 }
 
-void uct_varuna_return_remove_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
+uint8_t uct_varuna_return_remove_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
     uct_varuna_return_t *ret;
+    uint8_t used;
     unsigned nic;
 
     pthread_mutex_lock(&md->lock);
+    used = uct_varuna_lives_use(md, 1);
     ucs_list_del(&mem->list);
     pthread_mutex_unlock(&md->lock);
 
-    uct_varuna_return_for_each(md, nic, ret) {
+    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        ret = __atomic_load_n(&md->returns[nic], __ATOMIC_ACQUIRE);
+        if (ret == NULL) {
+            continue;
+        }
+
         pthread_mutex_lock(&ret->lock);
         if (ret->mem == mem) {
             ret->mem = NULL;
         }
         pthread_mutex_unlock(&ret->lock);
     }
+
+    return used;
 }

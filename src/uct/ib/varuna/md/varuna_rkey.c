@@ -16,18 +16,29 @@
 #include <ucs/debug/log.h>
 #include <ucs/debug/memtrack_int.h>
 #include <ucs/sys/math.h>
+#include <pthread.h>
 #include <string.h>
 
 /* UCP keeps the length of a packed key in a byte */
 UCT_VARUNA_STATIC_ASSERT((sizeof(uct_varuna_packed_rkey_t) +
                           (UCT_VARUNA_MAX_LINKS *
-                           UCT_VARUNA_INNER_KEY_SIZE)) <=
+                           sizeof(uct_varuna_packed_key_t))) <=
                          UINT8_MAX);
+
+/* All unpacked keys of the process. What they have is changed with the lock held, and read
+ * without it. */
+static struct {
+    pthread_mutex_t            lock;
+    ucs_list_link_t            list;
+} uct_varuna_rkeys = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .list = UCS_LIST_INITIALIZER(&uct_varuna_rkeys.list, &uct_varuna_rkeys.list)
+};
 
 size_t uct_varuna_rkey_packed_size(unsigned num_keys)
 {
     return sizeof(uct_varuna_packed_rkey_t) +
-           (num_keys * UCT_VARUNA_INNER_KEY_SIZE);
+           (num_keys * sizeof(uct_varuna_packed_key_t));
 }
 
 void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode, uint8_t device,
@@ -39,12 +50,21 @@ void *uct_varuna_rkey_pack_header(uint8_t nic_map, unsigned atomic_mode, uint8_t
         .magic       = UCT_VARUNA_WIRE_MAGIC,
         .version     = UCT_VARUNA_WIRE_VERSION,
         .num_keys    = ucs_popcount(nic_map),
-        .key_size    = UCT_VARUNA_INNER_KEY_SIZE,
+        .key_size    = sizeof(uct_varuna_packed_key_t),
         .nic_map     = nic_map,
         .atomic_mode = atomic_mode,
         .device      = device,
         .token       = token
     };
+    return packed + 1;
+}
+
+void *uct_varuna_rkey_pack_key(uint64_t key, unsigned generation, void *buffer)
+{
+    uct_varuna_packed_key_t *packed = buffer;
+
+    packed->key        = key;
+    packed->generation = generation;
     return packed + 1;
 }
 
@@ -78,25 +98,37 @@ uct_varuna_rkey_check_header(const uct_varuna_packed_rkey_t *packed)
         return UCS_ERR_INVALID_PARAM;
     }
 
-    if ((packed->num_keys == 0) || (packed->num_keys > UCT_VARUNA_MAX_LINKS) ||
+    if ((packed->num_keys > UCT_VARUNA_MAX_LINKS) ||
         (packed->num_keys != ucs_popcount(packed->nic_map)) ||
-        (packed->key_size != UCT_VARUNA_INNER_KEY_SIZE) ||
+        (packed->key_size != sizeof(uct_varuna_packed_key_t)) ||
         (packed->atomic_mode >= UCT_VARUNA_ATOMIC_LAST)) {
         ucs_error("remote key of rc_varuna is corrupt: %u keys of %u bytes for "
-                  "NICs 0x%x, expected 1..%u keys of %zu bytes, one for each "
+                  "NICs 0x%x, expected 0..%u keys of %zu bytes, one for each "
                   "NIC", packed->num_keys, packed->key_size, packed->nic_map,
-                  UCT_VARUNA_MAX_LINKS, UCT_VARUNA_INNER_KEY_SIZE);
+                  UCT_VARUNA_MAX_LINKS, sizeof(uct_varuna_packed_key_t));
         return UCS_ERR_INVALID_PARAM;
     }
 
     return uct_varuna_rkey_check_mode(packed->atomic_mode);
 }
 
+static void uct_varuna_rkey_free(uct_component_h ib, uct_varuna_rkey_t *rkey)
+{
+    unsigned nic;
+
+    for (nic = 0; nic < rkey->num_keys; ++nic) {
+        if (rkey->inner[nic].rkey != UCT_INVALID_RKEY) {
+            uct_rkey_release(ib, &rkey->inner[nic]);
+        }
+    }
+    ucs_free(rkey);
+}
+
 ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
                                     uct_varuna_rkey_t **rkey_p)
 {
     const uct_varuna_packed_rkey_t *packed = buffer;
-    const uint8_t *key                     = (const uint8_t*)(packed + 1);
+    const uct_varuna_packed_key_t *key     = (const uct_varuna_packed_key_t*)(packed + 1);
     uct_varuna_rkey_t *rkey;
     uint64_t inner_key; /* Aligned copy */
     ucs_status_t status;
@@ -113,12 +145,14 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
         return UCS_ERR_NO_MEMORY;
     }
 
-    rkey->num_keys    = ucs_ilog2(packed->nic_map) + 1;
+    rkey->num_keys    = (packed->nic_map == 0) ? 0 : (ucs_ilog2(packed->nic_map) + 1);
     rkey->atomic_mode = (uct_varuna_atomic_mode_t)packed->atomic_mode;
     rkey->device      = packed->device;
     rkey->token       = packed->token;
-    rkey->lacks       = ~packed->nic_map | UCT_VARUNA_RKEY_LACKS_ANY;
+    rkey->lacks       = UINT8_MAX;
+    rkey->owner       = 0;
     for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        rkey->generations[nic]  = 0;
         rkey->keys[nic]         = UCT_INVALID_RKEY;
         rkey->inner[nic].rkey   = UCT_INVALID_RKEY;
         rkey->inner[nic].handle = NULL;
@@ -126,48 +160,94 @@ ucs_status_t uct_varuna_rkey_unpack(uct_component_h ib, const void *buffer,
     }
 
     ucs_for_each_bit(nic, packed->nic_map) {
-        memcpy(&inner_key, key, sizeof(inner_key));
-        status = uct_rkey_unpack(ib, &inner_key, &rkey->inner[nic]);
+        inner_key = key->key;
+        status    = uct_rkey_unpack(ib, &inner_key, &rkey->inner[nic]);
         if (status != UCS_OK) {
             goto err_release;
         }
-        rkey->keys[nic] = rkey->inner[nic].rkey;
-        key            += sizeof(inner_key);
+        rkey->keys[nic]        = rkey->inner[nic].rkey;
+        rkey->generations[nic] = key->generation;
+        ++key;
     }
 
+    pthread_mutex_lock(&uct_varuna_rkeys.lock);
+    ucs_list_add_tail(&uct_varuna_rkeys.list, &rkey->list);
+    pthread_mutex_unlock(&uct_varuna_rkeys.lock);
     *rkey_p = rkey;
     return UCS_OK;
 
 err_release:
     /* uct_rkey_unpack() doesn't promise to leave a failed one alone */
     rkey->inner[nic].rkey = UCT_INVALID_RKEY;
-    uct_varuna_rkey_release(ib, rkey);
+    uct_varuna_rkey_free(ib, rkey);
     return status;
 }
 
-void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, const uct_rkey_bundle_t *bundle)
+void uct_varuna_rkey_add(uct_varuna_rkey_t *rkey, unsigned nic, unsigned generation,
+                         const uct_rkey_bundle_t *bundle)
 {
-    rkey->inner[nic] = *bundle;
-    rkey->keys[nic]  = bundle->rkey;
-    rkey->num_keys   = ucs_max(rkey->num_keys, nic + 1);
-    rkey->lacks      = (rkey->lacks & ~UCS_BIT(nic)) | UCT_VARUNA_RKEY_LACKS_ANY;
+    rkey->inner[nic]       = *bundle;
+    rkey->keys[nic]        = bundle->rkey;
+    rkey->generations[nic] = generation;
+    rkey->num_keys         = ucs_max(rkey->num_keys, nic + 1);
 }
 
-void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, unsigned nic, uct_rkey_t inner)
+void uct_varuna_rkey_remove(uct_component_h ib, uct_varuna_rkey_t *rkey, unsigned nic)
 {
-    __atomic_store_n(&rkey->keys[nic], inner, __ATOMIC_RELAXED);
-    __atomic_and_fetch(&rkey->lacks, ~UCS_BIT(nic) | UCT_VARUNA_RKEY_LACKS_ANY,
-                       __ATOMIC_RELEASE);
+    if (rkey->keys[nic] != UCT_INVALID_RKEY) {
+        uct_rkey_release(ib, &rkey->inner[nic]);
+        rkey->inner[nic].rkey = UCT_INVALID_RKEY;
+        rkey->keys[nic]       = UCT_INVALID_RKEY;
+    }
+}
+
+/* Lock held. What it has for an earlier life is dropped; who uses that now posts to a NIC that is
+ * gone. */
+static void uct_varuna_rkey_renew(uct_varuna_rkey_t *rkey, unsigned nic, unsigned generation)
+{
+    if (rkey->generations[nic] < generation) {
+        __atomic_or_fetch(&rkey->lacks, uct_varuna_rkey_has_returned(nic, generation),
+                          __ATOMIC_RELEASE);
+        __atomic_store_n(&rkey->keys[nic], UCT_INVALID_RKEY, __ATOMIC_RELAXED);
+        __atomic_store_n(&rkey->generations[nic], generation, __ATOMIC_RELEASE);
+    }
+}
+
+void uct_varuna_rkeys_renew(uint64_t uuid, unsigned nic, unsigned generation)
+{
+    uct_varuna_rkey_t *rkey;
+
+    pthread_mutex_lock(&uct_varuna_rkeys.lock);
+    ucs_list_for_each(rkey, &uct_varuna_rkeys.list, list) {
+        if (rkey->owner == uuid) {
+            uct_varuna_rkey_renew(rkey, nic, generation);
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_rkeys.lock);
+}
+
+void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, uint64_t uuid, unsigned nic,
+                              unsigned generation, uct_rkey_t inner)
+{
+    pthread_mutex_lock(&uct_varuna_rkeys.lock);
+    rkey->owner = uuid;
+    uct_varuna_rkey_renew(rkey, nic, generation);
+    if (rkey->generations[nic] == generation) {
+        if (rkey->keys[nic] == UCT_INVALID_RKEY) {
+            __atomic_store_n(&rkey->keys[nic], inner, __ATOMIC_RELAXED);
+        }
+        if (rkey->keys[nic] != UCT_INVALID_RKEY) {
+            __atomic_and_fetch(&rkey->lacks, ~uct_varuna_rkey_has_returned(nic, generation),
+                               __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_rkeys.lock);
 }
 
 void uct_varuna_rkey_release(uct_component_h ib, uct_varuna_rkey_t *rkey)
 {
-    unsigned nic;
-
-    for (nic = 0; nic < rkey->num_keys; ++nic) {
-        if (rkey->inner[nic].rkey != UCT_INVALID_RKEY) {
-            uct_rkey_release(ib, &rkey->inner[nic]);
-        }
-    }
-    ucs_free(rkey);
+    pthread_mutex_lock(&uct_varuna_rkeys.lock);
+    ucs_list_del(&rkey->list);
+    pthread_mutex_unlock(&uct_varuna_rkeys.lock);
+    uct_varuna_rkey_free(ib, rkey);
 }

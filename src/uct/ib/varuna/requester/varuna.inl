@@ -19,45 +19,46 @@
 
 /* --- Posting a saved request on RC, by the functions that know mlx5 --- */
 
-/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
- * many as its response has, an atomic one. */
+/* What a message has before its payload */
 static UCS_F_ALWAYS_INLINE uint32_t
-uct_varuna_req_num_psns(const uct_varuna_req_t *req, uint32_t mtu)
+uct_varuna_req_am_header_length(const uct_varuna_req_t *req, uct_varuna_req_type_t type)
 {
-    const uct_varuna_req_info_t *info = uct_varuna_req_info(req);
-    size_t length                     = req->length;
+    return (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
+           req->header_length : sizeof(req->am.hdr);
+}
 
-    if (info->one_packet) {
+/* More than what any lane and we put before a message */
+#define UCT_VARUNA_AM_OVERHEAD       64
+
+/* PSNs which the request's packets take: a message of n MTUs takes n, a read as
+ * many as its response has, an atomic one; one if the MTU is not known. An MTU is a power of
+ * two. @a length: of the request, which the caller may know */
+static UCS_F_ALWAYS_INLINE uint32_t
+uct_varuna_req_num_psns(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type, uint32_t length)
+{
+    int is_message = uct_varuna_req_is_message(type);
+    uint32_t mtu   = ep->lane.mtu;
+
+    if (uct_varuna_req_infos[type].one_packet) {
         return 1;
     }
 
-    if (info->kind == UCT_VARUNA_OP_AM) {
-        length += uct_varuna_tl_am_overhead(req->ep->lane.kind) +
-                  ((info->place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) ?
-                   req->header_length : sizeof(req->am.hdr));
+    if (is_message) {
+        length += uct_varuna_req_am_header_length(req, type);
     }
 
-    return (length <= mtu) ? 1 : ucs_div_round_up(length, mtu);
-}
-
-/* More than what rc_mlx5 and we put before a message */
-#define UCT_VARUNA_AM_OVERHEAD       64
-
-/* The same, for requests of a known type of which most take one packet */
-static UCS_F_ALWAYS_INLINE uint32_t
-uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                               uint32_t mtu)
-{
-    uint32_t length = req->length;
-
-    if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER) {
-        length += req->header_length + UCT_VARUNA_AM_OVERHEAD;
-    } else if (uct_varuna_req_is_message(type)) {
-        length += sizeof(req->am.hdr) + UCT_VARUNA_AM_OVERHEAD;
+    if (ucs_likely((length + (is_message ? UCT_VARUNA_AM_OVERHEAD : 0)) <= mtu)) {
+        return 1;
     }
 
-    return ucs_likely(length <= mtu) ? 1 :
-           ((mtu == 0) ? 1 : uct_varuna_req_num_psns(req, mtu));
+    if (is_message) {
+        length += ucs_likely(ep->lane.kind == UCT_VARUNA_LANE_RC) ?
+                  UCT_VARUNA_MLX5_AM_OVERHEAD :
+                  uct_varuna_tl_am_overhead(ep->lane.kind);
+    }
+
+    return (mtu == 0) ? 1 : ((length + mtu - 1) >> ucs_ilog2(mtu));
 }
 
 /* IBV_MTU_256 */
@@ -66,16 +67,11 @@ uct_varuna_req_num_psns_inline(const uct_varuna_req_t *req, uct_varuna_req_type_
 /* A completed write may be on its way to memory. A read of the same lane that returns later
  * proves that it has arrived, if both are of the host's memory, or of the same device's. */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                          uct_varuna_req_type_t type)
+uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
 {
-    if (uct_varuna_req_is_read(type)) {
-        req->log_sn = ep->num_writes;
-    } else if (!uct_varuna_req_is_message(type)) {
-        ++ep->num_writes;
-        if (ucs_unlikely(req->device != UCT_VARUNA_DEVICE_HOST)) {
-            uct_varuna_device_note_write(ep, req);
-        }
+    ++ep->num_writes;
+    if (ucs_unlikely(req->device != UCT_VARUNA_DEVICE_HOST)) {
+        uct_varuna_device_note_write(ep, req);
     }
 }
 
@@ -83,12 +79,15 @@ uct_varuna_req_note_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
  * what is short takes one packet. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                      uct_varuna_req_type_t type, const uct_completion_t *comp)
+                      uct_varuna_req_type_t type, uint32_t length,
+                      const uct_completion_t *comp)
 {
-    uint32_t num_psns = 1;
-
     UCS_STATIC_ASSERT(UCT_VARUNA_MAX_INLINE <= UCT_VARUNA_MIN_MTU);
     req->flags |= UCT_VARUNA_REQ_FLAG_POSTED;
+    if (uct_varuna_req_is_read(type)) {
+        req->log_sn = ep->num_writes;
+    }
+
     if (comp == NULL) {
         ep->hot.last_silent = req;
         ++ep->hot.silent;
@@ -96,13 +95,11 @@ uct_varuna_req_posted(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         ep->hot.silent      = 0; /* Its completion covers those before */
     }
 
-    if (!uct_varuna_req_infos[type].one_packet) {
-        num_psns = uct_varuna_req_num_psns_inline(req, type, ep->lane.mtu);
-    }
-
-    uct_varuna_lane_advance_psn(&ep->lane, num_psns);
+    uct_varuna_lane_advance_psn(&ep->lane, uct_varuna_req_num_psns(ep, req, type, length));
     req->end_psn = ep->lane.psn;
-    uct_varuna_req_note_write(ep, req, type);
+    if (!uct_varuna_req_is_read(type) && !uct_varuna_req_is_message(type)) {
+        uct_varuna_req_note_write(ep, req);
+    }
 }
 
 /* Whether a request is posted without a completion. Of requests without a user's
@@ -113,6 +110,23 @@ uct_varuna_req_is_silent(const uct_varuna_ep_t *ep, const uct_varuna_req_known_t
 {
     return !signal && (known->user_comp == NULL) &&
            ((ep->hot.silent + 1u) < known->iface->config.tx_cq_moderation);
+}
+
+/* The buffers with the handles of the lane's NIC. Messages may be empty, and their handle is
+ * none then. */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_req_know_iov(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
+                        uct_varuna_req_type_t type, const uct_varuna_req_known_t *known,
+                        uct_iov_t *iov)
+{
+    if (known->iovcnt == 1) {
+        iov->buffer = known->buffer;
+        iov->memh   = (uct_varuna_req_is_message(type) && (known->length == 0)) ?
+                      UCT_MEM_HANDLE_NULL :
+                      uct_varuna_mem_inner_of(known->memh, ep->hot.nic);
+    } else {
+        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+    }
 }
 
 /* The put itself. @a log: the entry that follows it, or NULL */
@@ -126,12 +140,14 @@ uct_varuna_req_post_put(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
     if (uct_varuna_req_infos[type].place == UCT_VARUNA_REQ_IN_DATA) {
         return uct_varuna_mlx5_put_short(ep->lane.ep, req->data, known->length,
-                                         req->remote_addr, rkey, log, comp);
+                                         req->remote_addr, rkey, log, comp,
+                                         uct_varuna_req_done);
     }
 
-    uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+    uct_varuna_req_know_iov(ep, req, type, known, iov);
     return uct_varuna_mlx5_put_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
-                                     req->remote_addr, rkey, log, comp);
+                                     req->remote_addr, rkey, log, comp,
+                                     uct_varuna_req_done);
 }
 
 /* The log entry that a request is about to have */
@@ -149,11 +165,12 @@ uct_varuna_req_fill_log(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
 /* It is posted, and its log entry after it */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_req_posted_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
-                           uct_varuna_req_type_t type, uct_completion_t *comp)
+                           uct_varuna_req_type_t type, uint32_t length,
+                           uct_completion_t *comp)
 {
     req->log_sn = ep->hot.log_next++;
     req->flags |= UCT_VARUNA_REQ_FLAG_LOGGED;
-    uct_varuna_req_posted(ep, req, type, comp);
+    uct_varuna_req_posted(ep, req, type, length, comp);
     uct_varuna_lane_advance_psn(&ep->lane, 1);
     ++ep->stats.logged;
 }
@@ -170,7 +187,7 @@ uct_varuna_req_post_pair(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     uct_varuna_req_fill_log(ep, req, &log);
     status = uct_varuna_req_post_put(ep, req, type, known, &log, comp);
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted_pair(ep, req, type, comp);
+        uct_varuna_req_posted_pair(ep, req, type, known->length, comp);
     }
 
     return status;
@@ -202,7 +219,7 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
         status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, NULL, req->data,
                                          &req->comp);
         if (ucs_likely(status == UCS_OK)) {
-            uct_varuna_req_posted(ep, req, type, &req->comp);
+            uct_varuna_req_posted(ep, req, type, cas.width, &req->comp);
         }
         return status;
     }
@@ -211,7 +228,7 @@ uct_varuna_req_post_cas(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     status = uct_varuna_mlx5_cas_log(ep->lane.ep, &cas, &log, req->data,
                                      &req->comp);
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted_pair(ep, req, type, &req->comp);
+        uct_varuna_req_posted_pair(ep, req, type, cas.width, &req->comp);
     }
 
     return status;
@@ -231,7 +248,7 @@ uct_varuna_req_post_write(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
     status = uct_varuna_req_post_put(ep, req, type, known, NULL, comp);
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted(ep, req, type, comp);
+        uct_varuna_req_posted(ep, req, type, known->length, comp);
     }
 
     return status;
@@ -250,38 +267,40 @@ uct_varuna_req_post_single(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     case UCT_VARUNA_REQ_IN_DATA:
         status = uct_varuna_mlx5_am_short(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           req->am.hdr.u64, req->data, known->length,
-                                          comp);
+                                          comp, uct_varuna_req_done);
         break;
     case UCT_VARUNA_REQ_IN_BCOPY:
         uct_varuna_req_fill_bcopy(req, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           &req->am.hdr, sizeof(req->am.hdr), iov, 1,
-                                          known->length, comp);
+                                          known->length, comp, uct_varuna_req_done);
         break;
     case UCT_VARUNA_REQ_IN_IOV_AFTER_HEADER:
-        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        uct_varuna_req_know_iov(ep, req, type, known, iov);
         status = uct_varuna_mlx5_am_zcopy(ep->lane.ep, UCT_VARUNA_AM_ID_DATA,
                                           &req->iov[known->iovcnt],
                                           req->header_length, iov, known->iovcnt,
-                                          known->length, comp);
+                                          known->length, comp, uct_varuna_req_done);
         break;
     case UCT_VARUNA_REQ_NOWHERE:
         status = uct_varuna_mlx5_get_bcopy(ep->lane.ep, &req->get, known->length,
                                            req->remote_addr,
-                                           req->keys[ep->hot.far_nic], comp);
+                                           req->keys[ep->hot.far_nic], comp,
+                                           uct_varuna_req_read_done);
         break;
     case UCT_VARUNA_REQ_IN_IOV:
-        uct_varuna_req_fill_iov(ep, req, known->iovcnt, iov);
+        uct_varuna_req_know_iov(ep, req, type, known, iov);
         status = uct_varuna_mlx5_get_zcopy(ep->lane.ep, iov, known->iovcnt, known->length,
                                            req->remote_addr,
-                                           req->keys[ep->hot.far_nic], comp);
+                                           req->keys[ep->hot.far_nic], comp,
+                                           uct_varuna_req_zread_done);
         break;
     case UCT_VARUNA_REQ_OPERANDS:
         break;
     }
 
     if (ucs_likely(status == UCS_OK)) {
-        uct_varuna_req_posted(ep, req, type, comp);
+        uct_varuna_req_posted(ep, req, type, known->length, comp);
     }
 
     return status;
@@ -339,7 +358,8 @@ uct_varuna_req_init(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     req->user_comp = comp;
     req->length    = 0;
     req->flags     = uct_varuna_req_infos[type].special ?
-                     UCT_VARUNA_REQ_FLAG_SPECIAL : 0;
+                     UCT_VARUNA_REQ_FLAG_SPECIAL :
+                     (type == UCT_VARUNA_REQ_FLUSH) ? UCT_VARUNA_REQ_FLAG_MARKER : 0;
     req->type      = type;
     req->opcode    = 0;
     req->iovcnt    = 0;
@@ -351,8 +371,9 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
                         uct_varuna_req_type_t type, uct_completion_t *comp,
                         uct_rkey_t rkey);
 
-/** Close the gate for a request whose key lacks a NIC of the peer that was reset. */
-void uct_varuna_gate_check_key(uct_varuna_ep_t *ep, uct_rkey_t rkey);
+/** Close the gate for a new request whose key lacks a NIC of the peer that was opened again. If it
+ *  is closed, uct_varuna_req_start_slow() looks at the key. */
+void uct_varuna_gate_check_key(uct_varuna_req_t *req, uct_rkey_t rkey);
 
 /** As uct_varuna_req_start(), for a request that may have to wait, or that UCX posts. */
 ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
@@ -439,24 +460,16 @@ static inline ucs_status_t uct_varuna_ep_unavailable(uct_varuna_ep_t *ep)
     return status;
 }
 
-/* Post a new request of @a length bytes, in @a iovcnt buffers if it has any, and add it to
- * the ring, or give it back. */
+/* Post a new request, and add it to the ring, or give it back. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                     uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                     const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
+uct_varuna_req_start_known(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                           uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                           const uct_varuna_req_known_t *known)
 {
-    const uct_varuna_req_known_t known = {
-        .iface     = iface,
-        .user_comp = comp,
-        .length    = length,
-        .iovcnt    = iovcnt
-    };
-
-    req->length = length;
+    req->length = known->length;
     if (ucs_likely(!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED)) &&
-        ucs_likely(uct_varuna_req_post_rc(ep, req, type, &known, 0) == UCS_OK)) {
-        uct_varuna_req_push_known(iface, ep, req, type, &known);
+        ucs_likely(uct_varuna_req_post_rc(ep, req, type, known, 0) == UCS_OK)) {
+        uct_varuna_req_push_known(iface, ep, req, type, known);
         ++ep->stats.posted;
         return UCS_OK;
     }
@@ -464,14 +477,42 @@ uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     return uct_varuna_req_start_slow(iface, ep, req);
 }
 
+/* The same, of @a length bytes which are in no iov */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_req_start_inprogress(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                                uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                                const uct_completion_t *comp, uint32_t length,
-                                uint8_t iovcnt)
+uct_varuna_req_start(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                     uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                     const uct_completion_t *comp, uint32_t length)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
+    const uct_varuna_req_known_t known = {
+        .iface     = iface,
+        .user_comp = comp,
+        .length    = length
+    };
 
+    return uct_varuna_req_start_known(iface, ep, req, type, &known);
+}
+
+/* The same, of @a length bytes in @a iovcnt buffers */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_start_iov(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                         uct_varuna_req_t *req, uct_varuna_req_type_t type,
+                         const uct_completion_t *comp, uint32_t length,
+                         const uct_iov_t *iov, uint8_t iovcnt)
+{
+    const uct_varuna_req_known_t known = {
+        .iface     = iface,
+        .user_comp = comp,
+        .buffer    = (iovcnt == 1) ? iov->buffer : NULL,
+        .memh      = (iovcnt == 1) ? iov->memh : UCT_MEM_HANDLE_NULL,
+        .length    = length,
+        .iovcnt    = iovcnt
+    };
+
+    return uct_varuna_req_start_known(iface, ep, req, type, &known);
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t uct_varuna_req_inprogress(ucs_status_t status)
+{
     return (status == UCS_OK) ? UCS_INPROGRESS : status;
 }
 
@@ -485,18 +526,27 @@ uct_varuna_req_set_remote(uct_varuna_req_t *req, uint64_t remote_addr,
     memcpy(req->keys, ((const uct_varuna_rkey_t*)rkey)->keys, sizeof(req->keys));
 }
 
+/* @a length: of all */
 static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcnt)
+uct_varuna_req_set_iov(uct_varuna_req_t *req, const uct_iov_t *iov, size_t iovcnt,
+                       size_t length)
 {
     size_t i;
 
     req->iovcnt = iovcnt;
+    if ((iovcnt == 1) && ucs_likely(length > 0)) {
+        req->iov[0].buffer = iov->buffer;
+        req->iov[0].length = length;
+        req->iov[0].memh   = iov->memh;
+        return;
+    }
+
     for (i = 0; i < iovcnt; ++i) {
-        req->iov[i] = iov[i];
-        if (ucs_unlikely(iov[i].length == 0)) {
-            /* Callers need not set it: UCP does not */
-            req->iov[i].memh = UCT_MEM_HANDLE_NULL;
-        }
+        req->iov[i].buffer = iov[i].buffer;
+        req->iov[i].length = uct_iov_get_length(&iov[i]);
+        /* Callers need not set that of an empty one: UCP does not */
+        req->iov[i].memh   = (req->iov[i].length == 0) ? UCT_MEM_HANDLE_NULL :
+                             iov[i].memh;
     }
 }
 
@@ -514,19 +564,6 @@ uct_varuna_req_get_bcopy(uct_varuna_iface_t *iface, uct_varuna_req_t *req)
     req->flags |= UCT_VARUNA_REQ_FLAG_BCOPY;
     req->bcopy  = bcopy;
     return bcopy + 1;
-}
-
-static UCS_F_ALWAYS_INLINE void
-uct_varuna_req_set_bcopy_iov(uct_varuna_req_t *req, size_t length)
-{
-    uct_varuna_bcopy_t *bcopy = req->bcopy;
-
-    req->iovcnt        = 1;
-    req->iov[0].buffer = bcopy + 1;
-    req->iov[0].length = length;
-    req->iov[0].memh   = bcopy->memh;
-    req->iov[0].stride = 0;
-    req->iov[0].count  = 1;
 }
 
 #endif

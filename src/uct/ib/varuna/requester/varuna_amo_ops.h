@@ -36,11 +36,12 @@ typedef struct uct_varuna_amo_ops {
     ucs_status_t               (*start)(uct_varuna_ep_t *ep,
                                         const uct_varuna_amo_args_t *args);
 
-    /** Take a read (GET_xx) of at most 8 bytes whose value in memory may not be theirs. NULL:
-     *  there is none. @return As UCT's operations do; UCS_ERR_UNSUPPORTED to read it as any other
+    /** Take a read (GET_xx) of at most get_max bytes whose value in memory may not be theirs. NULL:
+     *  there is none, and get_max is 0. @return As UCT's operations do; UCS_ERR_UNSUPPORTED to read it as any other
      *  memory. */
     ucs_status_t               (*get)(uct_varuna_ep_t *ep,
                                       const uct_varuna_amo_args_t *args);
+    size_t                     get_max;
 
     /** A new endpoint: initialize part. NULL: there is none. */
     void                       (*init)(uct_varuna_ep_t *ep);

@@ -28,7 +28,7 @@ static void uct_varuna_compare_copy(const void *arg, size_t offset, void *dst,
                                     size_t length)
 {
     const uct_varuna_req_t *req = arg;
-    const uct_iov_t *iov;
+    const uct_varuna_req_iov_t *iov;
     size_t part;
     unsigned i;
 
@@ -53,7 +53,7 @@ static void uct_varuna_compare_copy(const void *arg, size_t offset, void *dst,
 }
 
 /* Memory of a device may also have taken the place of what was registered. */
-static int uct_varuna_iov_is_host(const uct_iov_t *iov)
+static int uct_varuna_iov_is_host(const uct_varuna_req_iov_t *iov)
 {
     const uct_varuna_mem_t *mem = iov->memh;
 

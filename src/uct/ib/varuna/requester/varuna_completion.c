@@ -15,6 +15,7 @@
 #include "varuna_pending.h"
 #include "varuna_ep.h"
 #include "varuna_ring.h"
+#include <uct/ib/varuna/ucx/varuna_mlx5.inl>
 
 #include <ucs/debug/memtrack_int.h>
 
@@ -73,6 +74,27 @@ uct_varuna_req_retire_special(uct_varuna_ep_t *ep, uct_varuna_req_t *req,
     }
 }
 
+/* It tells what has arrived */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_read(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    --ep->hot.num_reads;
+    if (ucs_likely(req->device == UCT_VARUNA_DEVICE_HOST)) {
+        ep->num_settled = req->log_sn;
+    } else {
+        uct_varuna_device_note_read(ep, req);
+    }
+}
+
+/* The oldest one, which has nothing that is to be looked at */
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ep_retire_plain(uct_varuna_ep_t *ep, uct_varuna_req_t *req)
+{
+    --ep->hot.num_reqs;
+    --uct_varuna_ep_requester(ep)->outstanding;
+    uct_varuna_ring_pull_plain(&ep->hot.reqs, req);
+}
+
 /* Retire the oldest request. Users' callbacks may post, flush, and add to the ring. */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
@@ -80,21 +102,16 @@ uct_varuna_ep_retire_head(uct_varuna_ep_t *ep, ucs_status_t status)
     uct_varuna_req_t *req  = ep->hot.reqs.tail;
     uct_completion_t *comp = req->user_comp;
 
-    --ep->hot.num_reqs;
-    --uct_varuna_ep_requester(ep)->outstanding;
     if (ucs_unlikely(ep->hot.num_reads > 0) &&
         uct_varuna_req_is_read((uct_varuna_req_type_t)req->type)) {
-        --ep->hot.num_reads;
-        if (ucs_likely(req->device == UCT_VARUNA_DEVICE_HOST)) {
-            ep->num_settled = req->log_sn;
-        } else {
-            uct_varuna_device_note_read(ep, req);
-        }
+        uct_varuna_ep_retire_read(ep, req);
     }
 
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN))) {
-        uct_varuna_ring_pull_plain(&ep->hot.reqs);
+        uct_varuna_ep_retire_plain(ep, req);
     } else {
+        --ep->hot.num_reqs;
+        --uct_varuna_ep_requester(ep)->outstanding;
         uct_varuna_req_release(req);
         if (req->flags & (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_SPECIAL)) {
             uct_varuna_req_retire_special(ep, req, status);
@@ -166,7 +183,8 @@ void uct_varuna_ep_detach_reqs(uct_varuna_ep_t *ep)
     uct_varuna_req_t *req;
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
-        req->ep = NULL;
+        req->ep     = NULL;
+        req->flags |= UCT_VARUNA_REQ_FLAG_ORPHAN;
         if (uct_varuna_req_info(req)->unpacks) {
             req->get.cb = uct_varuna_req_unpack_nothing;
         }
@@ -249,6 +267,7 @@ void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep)
     }
 }
 
+/* One lane completes in order: this covers all before it */
 void uct_varuna_req_completion(uct_completion_t *comp)
 {
     uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
@@ -265,7 +284,6 @@ void uct_varuna_req_completion(uct_completion_t *comp)
         return;
     }
 
-    /* One lane completes in order: this covers all before it */
     ep->lane.acked_psn = req->end_psn;
     if (ep->hot.reqs.tail != req) {
         uct_varuna_ep_retire_before(ep, req);
@@ -273,4 +291,60 @@ void uct_varuna_req_completion(uct_completion_t *comp)
 
     uct_varuna_ep_retire_head(ep, UCS_OK);
     uct_varuna_ep_finished_some(ep);
+}
+
+/* The same, of a request that has succeeded. Most are the oldest one, and plain. */
+static UCS_F_ALWAYS_INLINE void uct_varuna_req_succeeded(uct_completion_t *comp, int is_read)
+{
+    uct_varuna_req_t *req = ucs_container_of(comp, uct_varuna_req_t, comp);
+    uct_varuna_ep_t *ep   = req->ep;
+    uct_completion_t *user_comp;
+
+    if (ucs_unlikely((req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN) ||
+                     (is_read && (req->device != UCT_VARUNA_DEVICE_HOST)) ||
+                     (ep->hot.reqs.tail != req))) {
+        uct_varuna_req_completion(comp);
+        return;
+    }
+
+    ep->lane.acked_psn = req->end_psn;
+    if (is_read) {
+        --ep->hot.num_reads;
+        ep->num_settled = req->log_sn;
+    }
+
+    user_comp = req->user_comp;
+    uct_varuna_ep_retire_plain(ep, req);
+    if (user_comp != NULL) {
+        uct_invoke_completion(user_comp, UCS_OK);
+    }
+
+    uct_varuna_ep_finished_some(ep);
+}
+
+void uct_varuna_req_done(uct_rc_iface_send_op_t *op, const void *resp)
+{
+    if (ucs_likely(resp != NULL)) {
+        uct_varuna_req_succeeded(uct_varuna_mlx5_op_done(op), 0);
+    } else {
+        uct_varuna_mlx5_op_purged(op);
+    }
+}
+
+void uct_varuna_req_read_done(uct_rc_iface_send_op_t *op, const void *resp)
+{
+    if (ucs_likely(resp != NULL)) {
+        uct_varuna_req_succeeded(uct_varuna_mlx5_read_done(op, resp), 1);
+    } else {
+        uct_varuna_mlx5_read_purged(op);
+    }
+}
+
+void uct_varuna_req_zread_done(uct_rc_iface_send_op_t *op, const void *resp)
+{
+    if (ucs_likely(resp != NULL)) {
+        uct_varuna_req_succeeded(uct_varuna_mlx5_zread_done(op), 1);
+    } else {
+        uct_varuna_mlx5_zread_purged(op);
+    }
 }

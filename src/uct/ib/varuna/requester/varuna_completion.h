@@ -11,11 +11,23 @@
 #include "varuna_ring.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
-/** Completion callback of all saved requests. */
+/** Completion callback of all saved requests, if not one of those below is called. */
 void uct_varuna_req_completion(uct_completion_t *comp);
 
+struct uct_rc_iface_send_op;
+
+/** Called when a request that varuna.inl has posted is complete (uct_varuna_mlx5_done_t): of
+ *  all but reads, */
+void uct_varuna_req_done(struct uct_rc_iface_send_op *op, const void *resp);
+
+/** of GET_BCOPY, */
+void uct_varuna_req_read_done(struct uct_rc_iface_send_op *op, const void *resp);
+
+/** and of GET_ZCOPY. */
+void uct_varuna_req_zread_done(struct uct_rc_iface_send_op *op, const void *resp);
+
 /** Make the request's own completion ready to be given to the lane. */
-static inline void uct_varuna_req_init_comp(uct_varuna_req_t *req)
+static UCS_F_ALWAYS_INLINE void uct_varuna_req_init_comp(uct_varuna_req_t *req)
 {
     req->comp.func   = uct_varuna_req_completion;
     req->comp.count  = 1;
@@ -42,10 +54,11 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)
 {
     const uct_varuna_req_t *tail = ep->hot.reqs.tail;
 
+    /* The gate is closed while requests of the user are pending */
     if (ucs_likely((tail == ep->hot.reqs.head) ||
-                   (!(tail->flags & UCT_VARUNA_REQ_FLAG_DONE) &&
-                    (tail->type != UCT_VARUNA_REQ_FLUSH))) &&
-        ucs_likely(!uct_varuna_ep_has_queued(ep))) {
+                   !(tail->flags & UCT_VARUNA_REQ_FLAGS_AWAITED)) &&
+        (ucs_likely(!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED)) ||
+         !uct_varuna_ep_has_queued(ep))) {
         return;
     }
 

@@ -204,6 +204,15 @@ int uct_varuna_devices_are_read(const uct_varuna_ep_t *ep)
     return 0;
 }
 
+void uct_varuna_devices_forget_keys(uct_varuna_ep_t *ep, unsigned nic)
+{
+    unsigned i;
+
+    for (i = 0; (ep->devices != NULL) && (i < ep->devices->num); ++i) {
+        ep->devices->list[i].keys[nic] = UCT_INVALID_RKEY;
+    }
+}
+
 void uct_varuna_devices_release(uct_varuna_ep_t *ep)
 {
     ucs_free(ep->devices);

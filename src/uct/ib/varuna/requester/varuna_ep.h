@@ -113,9 +113,12 @@ enum {
                                                   the new lane */
     UCT_VARUNA_REQ_FLAG_BCOPY    = UCS_BIT(10), /* It has a packing buffer */
     UCT_VARUNA_REQ_FLAG_LAST     = UCS_BIT(11), /* Of its slab, varuna_ring.h */
-    UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12)  /* More is to be done when it retires:
+    UCT_VARUNA_REQ_FLAG_SPECIAL  = UCS_BIT(12), /* More is to be done when it retires:
                                                   AMO_xx, its value goes to the user, or
                                                   its log write was owed */
+    UCT_VARUNA_REQ_FLAG_KEY      = UCS_BIT(13), /* New: look at the user's key, keys.user */
+    UCT_VARUNA_REQ_FLAG_MARKER   = UCS_BIT(14), /* FLUSH: no lane completes it */
+    UCT_VARUNA_REQ_FLAG_ORPHAN   = UCS_BIT(15)  /* Its endpoint is gone */
 };
 
 /* What is over with an incarnation */
@@ -123,10 +126,21 @@ enum {
     (UCT_VARUNA_REQ_FLAG_POSTED | UCT_VARUNA_REQ_FLAG_LOGGED | \
      UCT_VARUNA_REQ_FLAG_PASSED)
 
+/* What may be finished as soon as it is the oldest one */
+#define UCT_VARUNA_REQ_FLAGS_AWAITED \
+    (UCT_VARUNA_REQ_FLAG_DONE | UCT_VARUNA_REQ_FLAG_MARKER)
+
 /* What distinguishes a request that retires from a plain one */
 #define UCT_VARUNA_REQ_FLAGS_NOT_PLAIN \
     (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | \
-     UCT_VARUNA_REQ_FLAG_LAST | UCT_VARUNA_REQ_FLAG_SPECIAL)
+     UCT_VARUNA_REQ_FLAG_LAST | UCT_VARUNA_REQ_FLAG_SPECIAL | UCT_VARUNA_REQ_FLAG_ORPHAN)
+
+/* A buffer of the user: rc_mlx5 knows of no strides */
+typedef struct uct_varuna_req_iov {
+    void                       *buffer;
+    size_t                     length;
+    uct_mem_h                  memh;      /* The outer handle */
+} uct_varuna_req_iov_t;
 
 /* The saved request: all that a repeat needs. It takes as many cache lines as its type
  * fills; any lane looks only at the first one when it completes. */
@@ -176,7 +190,7 @@ struct uct_varuna_req {
     union {
         uint8_t                data[UCT_VARUNA_MAX_INLINE]; /* Payload, short */
         struct {
-            uct_iov_t          iov[UCT_VARUNA_MAX_IOV]; /* Outer handles */
+            uct_varuna_req_iov_t iov[UCT_VARUNA_MAX_IOV];
             uint8_t            header[UCT_VARUNA_MAX_INLINE]; /* AM_ZCOPY: after the
                                              last iov, uct_varuna_req_am_header() */
         };
@@ -345,6 +359,10 @@ struct uct_varuna_ep {
 
     struct {                                /* Owner: varuna_lane.c */
         uct_varuna_backoff_t   backoff;
+        uint16_t               generations[UCT_VARUNA_MAX_LINKS]; /* Of the peer's NICs: all
+                                               keys that the endpoint and its requests have are
+                                               of these */
+        uint16_t               of_next;     /* Of the peer's NIC of next.lane */
         uint8_t                links;       /* Avoided until then */
     } keyless;
 
@@ -666,6 +684,9 @@ void uct_varuna_devices_settle(uct_varuna_ep_t *ep);
  *  what the user has long written, and that is no fault of the user's. */
 int uct_varuna_devices_are_read(const uct_varuna_ep_t *ep);
 
+/** Keys for this NIC of the peer are of an earlier generation. */
+void uct_varuna_devices_forget_keys(uct_varuna_ep_t *ep, unsigned nic);
+
 /** The endpoint ends. */
 void uct_varuna_devices_release(uct_varuna_ep_t *ep);
 
@@ -689,6 +710,12 @@ void uct_varuna_keys_cleanup(uct_varuna_requester_t *requester);
 
 /** Now and then: ask for the key of the peer's log, if there is none for a NIC that was reset. */
 void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now);
+
+/** A request has taken the user's key: drop what is of other generations than the peer's NICs. */
+void uct_varuna_req_check_key(uct_varuna_req_t *req, const uct_varuna_rkey_t *rkey);
+
+/** Give the requests that wait what is known of their keys, and ask for what is not. */
+void uct_varuna_ep_learn_keys(uct_varuna_ep_t *ep);
 
 /**
  * Before a request is posted that may be the first to use its key: find out what the key lacks.

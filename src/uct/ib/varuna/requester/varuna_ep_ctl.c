@@ -239,6 +239,7 @@ void uct_varuna_ep_handle_open_rep(uct_varuna_ep_t *ep,
         return;
     }
 
+    uct_varuna_ep_check_log_key(ep);
     ep->remote.logs_addr = rep->log_addr;
     ep->remote.opening   = hdr->opening;
     ep->ask.retry.since  = uct_varuna_ep_requester(ep)->scan.clock; /* It waits for a lane */

@@ -33,8 +33,7 @@ uct_varuna_ep_put_short_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     memcpy(req->data, buffer, length);
-    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT, NULL, length,
-                                  0);
+    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_SHORT, NULL, length);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, SHORT, length);
     return status;
 }
@@ -95,27 +94,28 @@ ssize_t uct_varuna_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack_cb,
     uct_varuna_req_t *req;
     ucs_status_t status;
     size_t length;
-    void *buffer;
+    uct_iov_t iov;
 
-    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, &buffer);
+    req = uct_varuna_req_get_packed(iface, ep, UCT_VARUNA_REQ_PUT_ZCOPY, &iov.buffer);
     if (ucs_unlikely(req == NULL)) {
         return uct_varuna_ep_unavailable(ep);
     }
 
-    length = pack_cb(buffer, arg);
+    length = pack_cb(iov.buffer, arg);
     if (ucs_unlikely(length == 0)) {
         uct_varuna_req_release(req);
         return 0;
     }
 
     if (ucs_unlikely(ep->hot.gate & uct_varuna_rkey_lacks(rkey))) {
-        uct_varuna_gate_check_key(ep, rkey);
+        uct_varuna_gate_check_key(req, rkey);
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_bcopy_iov(req, length);
-    status = uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY, NULL,
-                                  length, 1);
+    iov.memh = req->bcopy->memh;
+    uct_varuna_req_set_iov(req, &iov, 1, length);
+    status = uct_varuna_req_start_iov(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY, NULL,
+                                      length, &iov, 1);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
@@ -143,9 +143,10 @@ uct_varuna_ep_put_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_iov(req, iov, iovcnt);
-    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY,
-                                             comp, length, iovcnt);
+    uct_varuna_req_set_iov(req, iov, iovcnt, length);
+    status = uct_varuna_req_inprogress(
+            uct_varuna_req_start_iov(iface, ep, req, UCT_VARUNA_REQ_PUT_ZCOPY, comp, length,
+                                     iov, iovcnt));
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, PUT, ZCOPY, length);
     return status;
 }
@@ -171,7 +172,7 @@ ucs_status_t uct_varuna_ep_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov,
 static UCS_F_ALWAYS_INLINE int
 uct_varuna_ep_get_is_amo(const uct_varuna_iface_t *iface, size_t length)
 {
-    return (uct_varuna_requester(iface)->amo->get != NULL) && (length <= sizeof(uint64_t));
+    return length <= uct_varuna_requester(iface)->amo->get_max;
 }
 
 static ucs_status_t
@@ -222,8 +223,8 @@ ucs_status_t uct_varuna_ep_get_bcopy(uct_ep_h tl_ep,
     uct_varuna_req_set_remote(req, remote_addr, rkey);
     req->get.cb  = unpack_cb;
     req->get.arg = arg;
-    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY,
-                                             comp, length, 0);
+    status = uct_varuna_req_inprogress(
+            uct_varuna_req_start(iface, ep, req, UCT_VARUNA_REQ_GET_BCOPY, comp, length));
 
 out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, BCOPY, length);
@@ -256,9 +257,10 @@ uct_varuna_ep_get_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     }
 
     uct_varuna_req_set_remote(req, remote_addr, rkey);
-    uct_varuna_req_set_iov(req, iov, iovcnt);
-    status = uct_varuna_req_start_inprogress(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY,
-                                             comp, length, iovcnt);
+    uct_varuna_req_set_iov(req, iov, iovcnt, length);
+    status = uct_varuna_req_inprogress(
+            uct_varuna_req_start_iov(iface, ep, req, UCT_VARUNA_REQ_GET_ZCOPY, comp, length,
+                                     iov, iovcnt));
 
 out:
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, GET, ZCOPY, length);
@@ -293,17 +295,21 @@ uct_varuna_req_set_am(const uct_varuna_ep_t *ep, uct_varuna_req_t *req,
 
 /* A sequence number is taken only by a message which was really posted. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
-uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
-                        uct_varuna_req_t *req, uct_varuna_req_type_t type,
-                        const uct_completion_t *comp, uint32_t length, uint8_t iovcnt)
+uct_varuna_req_started_am(uct_varuna_ep_t *ep, ucs_status_t status)
 {
-    ucs_status_t status = uct_varuna_req_start(iface, ep, req, type, comp, length, iovcnt);
-
     if (ucs_likely(status == UCS_OK)) {
         ++ep->hot.am_seq;
     }
 
     return status;
+}
+
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_req_start_am(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
+                        uct_varuna_req_t *req, uct_varuna_req_type_t type, uint32_t length)
+{
+    return uct_varuna_req_started_am(ep, uct_varuna_req_start(iface, ep, req, type, NULL,
+                                                              length));
 }
 
 ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
@@ -326,8 +332,8 @@ ucs_status_t uct_varuna_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     if (length > 0) {
         memcpy(req->data + sizeof(header), payload, length);
     }
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT, NULL,
-                                     length + sizeof(header), 0);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT,
+                                     length + sizeof(header));
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
                                  length + sizeof(header));
     return status;
@@ -353,8 +359,7 @@ ucs_status_t uct_varuna_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     uct_varuna_req_set_am(ep, req, id);
     ucs_iov_iter_init(&iter);
     length = uct_iov_to_buffer(iov, iovcnt, &iter, req->data, sizeof(req->data));
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT, NULL,
-                                     length, 0);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_SHORT, length);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, SHORT,
                                  uct_iov_total_length(iov, iovcnt));
     return status;
@@ -401,8 +406,7 @@ ssize_t uct_varuna_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     length      = pack_cb(buffer, arg);
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_BCOPY, NULL,
-                                     length, 0);
+    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_BCOPY, length);
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, BCOPY, length);
     return (status == UCS_OK) ? (ssize_t)length : status;
 }
@@ -424,10 +428,11 @@ uct_varuna_ep_am_zcopy_inline(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep, ui
 
     req->opcode = flags;
     uct_varuna_req_set_am(ep, req, id);
-    uct_varuna_req_set_iov(req, iov, iovcnt);
+    uct_varuna_req_set_iov(req, iov, iovcnt, length);
     uct_varuna_req_set_am_header(req, header, header_length);
-    status = uct_varuna_req_start_am(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY, comp,
-                                     length, iovcnt);
+    status = uct_varuna_req_started_am(
+            ep, uct_varuna_req_start_iov(iface, ep, req, UCT_VARUNA_REQ_AM_ZCOPY, comp,
+                                         length, iov, iovcnt));
     UCT_TL_EP_STAT_OP_IF_SUCCESS(status, &ep->super, AM, ZCOPY,
                                  header_length + length);
     return (status == UCS_OK) ? UCS_INPROGRESS : status;

@@ -64,6 +64,61 @@ int uct_varuna_requester_lane_error(uct_varuna_requester_t *requester,
     return 1;
 }
 
+/* What is on a link of a NIC that goes. A lane that failed is not needed any more once it is
+ * decided how it ended: the NIC has been at rest for a packet lifetime. @return Whether anything
+ * is there still. */
+static int uct_varuna_ep_leave_link(uct_varuna_ep_t *ep, unsigned link, int is_ended)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+
+    if (is_ended && uct_varuna_link_is_of(iface, link, ep->recovery.dead.ep) &&
+        ((ep->hot.state == UCT_VARUNA_EP_FENCE) || (ep->hot.state == UCT_VARUNA_EP_REPEAT))) {
+        uct_varuna_lane_destroy(ep, &ep->recovery.dead);
+    }
+
+    if (is_ended && uct_varuna_link_is_of(iface, link, ep->recovery.left)) {
+        uct_varuna_ep_forget_left(ep);
+    }
+
+    if (is_ended && uct_varuna_link_is_of(iface, link, ep->next.lane.ep) && !ep->next.failed) {
+        uct_varuna_ep_fail_next(ep);
+    }
+
+    return uct_varuna_link_is_of(iface, link, ep->lane.ep) ||
+           uct_varuna_link_is_of(iface, link, ep->next.lane.ep) ||
+           uct_varuna_link_is_of(iface, link, ep->recovery.dead.ep) ||
+           (is_ended && uct_varuna_link_is_of(iface, link, ep->recovery.left));
+}
+
+unsigned uct_varuna_requester_leave_link(uct_varuna_requester_t *requester, unsigned link,
+                                         int is_ended)
+{
+    unsigned count = 0;
+    uct_varuna_ep_t *ep;
+    unsigned i;
+
+    ucs_ptr_array_for_each(ep, i, &requester->eps) {
+        count += uct_varuna_ep_leave_link(ep, link, is_ended);
+    }
+
+    return count;
+}
+
+int uct_varuna_requester_is_on_link(const uct_varuna_requester_t *requester, unsigned link)
+{
+    khiter_t iter;
+
+    for (iter = kh_begin(&requester->inner_eps); iter != kh_end(&requester->inner_eps); ++iter) {
+        if (kh_exist(&requester->inner_eps, iter) &&
+            uct_varuna_link_is_of(&requester->super, link,
+                                  (uct_ep_h)kh_key(&requester->inner_eps, iter))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 /* @return Whether a flush with these flags has to place completed writes of some endpoint,
  * which is begun. */
 static int uct_varuna_requester_place(uct_varuna_requester_t *requester, unsigned flags)

@@ -26,6 +26,22 @@
 UCT_VARUNA_STATIC_ASSERT(sizeof(uct_varuna_mlx5_read_t) <=
                          sizeof(((uct_varuna_req_t*)NULL)->user.others));
 
+void uct_varuna_req_check_key(uct_varuna_req_t *req, const uct_varuna_rkey_t *rkey)
+{
+    uct_varuna_ep_t *ep = req->ep;
+    unsigned link, nic;
+
+    uct_varuna_ep_renew_keys(ep);
+    ucs_for_each_bit(link, ep->peer->returned) {
+        nic = ep->peer->links[link].nic;
+        /* Another thread may complete it: the key after the generation */
+        req->keys[nic] = (__atomic_load_n(&rkey->generations[nic], __ATOMIC_ACQUIRE) ==
+                          uct_varuna_ep_generation(ep, nic)) ?
+                         __atomic_load_n(&rkey->keys[nic], __ATOMIC_RELAXED) :
+                         UCT_INVALID_RKEY;
+    }
+}
+
 /* --- Questions --- */
 
 /* @return Whether a question is due, and over which link: silence may mean that the last one is
@@ -54,7 +70,12 @@ static int uct_varuna_key_is_due(uct_varuna_ep_t *ep, uct_varuna_retry_t *retry,
 static void uct_varuna_ep_ask_key(uct_varuna_ep_t *ep, unsigned link, uint64_t token,
                                   uint64_t addr, unsigned nic)
 {
-    uct_varuna_ctl_key_req_t req = {.token = token, .addr = addr, .nic = nic};
+    uct_varuna_ctl_key_req_t req = {
+        .token      = token,
+        .addr       = addr,
+        .nic        = nic,
+        .generation = uct_varuna_ep_generation(ep, nic)
+    };
 
     uct_varuna_ep_ctl_send(ep, link, UCT_VARUNA_CTL_KEY_REQ, 0, &req, sizeof(req));
 }
@@ -63,7 +84,7 @@ static void uct_varuna_ep_ask_key(uct_varuna_ep_t *ep, unsigned link, uint64_t t
 static uct_varuna_key_t *
 uct_varuna_key_get(uct_varuna_requester_t *requester, uct_varuna_key_name_t name)
 {
-    khash_t(uct_varuna_keys) *keys = &requester->keys;
+    khash_t(uct_varuna_keys) *keys = &requester->keys.table;
     uct_varuna_key_t *key;
     unsigned nic;
     khiter_t iter;
@@ -93,10 +114,10 @@ uct_varuna_key_get(uct_varuna_requester_t *requester, uct_varuna_key_name_t name
 
 static void uct_varuna_keys_forget(uct_varuna_requester_t *requester, uct_varuna_key_name_t name)
 {
-    khiter_t iter = kh_get(uct_varuna_keys, &requester->keys, name);
+    khiter_t iter = kh_get(uct_varuna_keys, &requester->keys.table, name);
 
-    if (iter != kh_end(&requester->keys)) {
-        kh_del(uct_varuna_keys, &requester->keys, iter);
+    if (iter != kh_end(&requester->keys.table)) {
+        kh_del(uct_varuna_keys, &requester->keys.table, iter);
     }
 }
 
@@ -116,6 +137,7 @@ void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now)
         return;
     }
 
+    uct_varuna_ep_renew_keys(ep);
     missing = uct_varuna_ep_logless_links(ep) & ep->peer->returned;
     key     = (missing == 0) ? NULL : uct_varuna_key_get(uct_varuna_ep_requester(ep),
                                                          uct_varuna_ep_logs_name(ep));
@@ -144,6 +166,12 @@ static int uct_varuna_req_learn_key(uct_varuna_req_t *req, unsigned missing)
     }
 
     ucs_for_each_bit(nic, missing) {
+        if (key->generations[nic] != uct_varuna_ep_generation(ep, nic)) {
+            key->generations[nic] = uct_varuna_ep_generation(ep, nic);
+            key->keys[nic]        = UCT_INVALID_RKEY;
+            key->asked           &= ~UCS_BIT(nic);
+        }
+
         req->keys[nic] = key->keys[nic];
         if (req->keys[nic] != UCT_INVALID_RKEY) {
             missing &= ~UCS_BIT(nic);
@@ -151,7 +179,7 @@ static int uct_varuna_req_learn_key(uct_varuna_req_t *req, unsigned missing)
     }
 
     if (missing & ~key->asked) {
-        uct_varuna_retry_stop(&key->retry); /* Another NIC was reset */
+        uct_varuna_retry_stop(&key->retry); /* Another NIC was opened again */
     }
 
     if ((missing != 0) && uct_varuna_key_is_due(ep, &key->retry, now, &via)) {
@@ -164,8 +192,8 @@ static int uct_varuna_req_learn_key(uct_varuna_req_t *req, unsigned missing)
     return key->is_gone;
 }
 
-/* @return NICs of the peer that were reset, and for which the request has no key. Requests to the
- * logs have no token. */
+/* @return NICs of the peer that were opened again, and for which the request has no key. Requests
+ * to the logs have no token. */
 static unsigned uct_varuna_req_missing_nics(uct_varuna_req_t *req)
 {
     const uct_varuna_peer_t *peer = req->ep->peer;
@@ -184,44 +212,76 @@ static unsigned uct_varuna_req_missing_nics(uct_varuna_req_t *req)
     return missing;
 }
 
+/* Give a request what is known of its key, and ask for what is not. @return NICs of the peer that
+ * were opened again, and for which it has no key. */
+static unsigned uct_varuna_req_learn_keys(uct_varuna_req_t *req)
+{
+    const uct_varuna_ep_t *ep = req->ep;
+    unsigned missing;
+
+    if (!uct_varuna_req_info(req)->user_key || (ep->peer->returned == 0) || (req->length == 0)) {
+        return 0;
+    }
+
+    uct_varuna_ep_renew_keys(req->ep);
+    missing = uct_varuna_req_missing_nics(req);
+    if ((missing == 0) || uct_varuna_req_learn_key(req, missing)) {
+        return 0; /* To a region that is gone it fails as on any link */
+    }
+
+    return uct_varuna_req_missing_nics(req);
+}
+
+void uct_varuna_ep_learn_keys(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *req;
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        (void)uct_varuna_req_learn_keys(req);
+    }
+}
+
 int uct_varuna_req_complete_key(uct_varuna_req_t *req)
 {
     uct_varuna_ep_t *ep = req->ep;
-    unsigned missing;
-    int is_gone;
 
-    if (!uct_varuna_req_info(req)->user_key || (ep->peer->returned == 0) || (req->length == 0)) {
+    if (!(uct_varuna_req_learn_keys(req) & UCS_BIT(ep->hot.far_nic))) {
         return 1;
     }
 
-    missing = uct_varuna_req_missing_nics(req);
-    is_gone = (missing != 0) && uct_varuna_req_learn_key(req, missing);
-    if (is_gone || !(missing & UCS_BIT(ep->hot.far_nic)) ||
-        (req->keys[ep->hot.far_nic] != UCT_INVALID_RKEY)) {
-        return 1; /* To a region that is gone it fails as on any link */
+    uct_varuna_ep_avoid_links(ep, UCS_BIT(ep->lane.link));
+    uct_varuna_ep_raise_lane_failed(ep, "its key has nothing for a NIC that was opened again");
+    return 0;
+}
+
+/* @return What is known of a key for the present life of a NIC, UCT_INVALID_RKEY: nothing. */
+static uct_rkey_t uct_varuna_ep_known_key(const uct_varuna_ep_t *ep, uint64_t token,
+                                          const uct_varuna_peer_link_t *far)
+{
+    const uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
+    uct_varuna_key_name_t name              = {.uuid = ep->peer->uuid, .token = token};
+    khiter_t iter = kh_get(uct_varuna_keys, &requester->keys.table, name);
+    const uct_varuna_key_t *key;
+
+    if (iter == kh_end(&requester->keys.table)) {
+        return UCT_INVALID_RKEY;
     }
 
-    uct_varuna_ep_avoid_links(ep, UCS_BIT(ep->lane.link));
-    uct_varuna_ep_raise_lane_failed(ep, "its key has nothing for a NIC that was reset");
-    return 0;
+    key = &kh_val(&requester->keys.table, iter);
+    return (key->generations[far->nic] == far->generation) ? key->keys[far->nic] :
+                                                             UCT_INVALID_RKEY;
 }
 
 int uct_varuna_ep_complete_rkey(uct_varuna_ep_t *ep, uct_rkey_t rkey)
 {
-    uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
-    uct_varuna_rkey_t *user           = (uct_varuna_rkey_t*)rkey;
-    uct_varuna_key_name_t name        = {.uuid = ep->peer->uuid, .token = user->token};
-    khiter_t iter                     = kh_get(uct_varuna_keys, &requester->keys, name);
-    unsigned nic;
+    uct_varuna_rkey_t *user = (uct_varuna_rkey_t*)rkey;
+    const uct_varuna_peer_link_t *far;
+    unsigned link;
 
-    if (iter == kh_end(&requester->keys)) {
-        return 0;
-    }
-
-    ucs_for_each_bit(nic, uct_varuna_ep_returned_nics(ep) & uct_varuna_rkey_lacks(rkey)) {
-        if (kh_val(&requester->keys, iter).keys[nic] != UCT_INVALID_RKEY) {
-            uct_varuna_rkey_complete(user, nic, kh_val(&requester->keys, iter).keys[nic]);
-        }
+    ucs_for_each_bit(link, ep->peer->returned) {
+        far = &ep->peer->links[link];
+        uct_varuna_rkey_complete(user, ep->peer->uuid, far->nic, far->generation,
+                                 uct_varuna_ep_known_key(ep, user->token, far));
     }
 
     return !(uct_varuna_ep_returned_nics(ep) & uct_varuna_rkey_lacks(rkey));
@@ -238,7 +298,8 @@ static void uct_varuna_ep_logs_completed(uct_varuna_ep_t *ep, unsigned nic,
     unsigned links = 0;
     unsigned link;
 
-    uct_varuna_rkey_add((uct_varuna_rkey_t*)ep->remote.log_bundle.rkey, nic, bundle);
+    uct_varuna_rkey_add((uct_varuna_rkey_t*)ep->remote.log_bundle.rkey, nic,
+                        uct_varuna_ep_generation(ep, nic), bundle);
     uct_varuna_keys_forget(uct_varuna_ep_requester(ep), uct_varuna_ep_logs_name(ep));
     ucs_for_each_bit(link, ep->peer->link_map) {
         if (ep->peer->links[link].nic == nic) {
@@ -254,17 +315,18 @@ static void uct_varuna_key_completed(uct_varuna_ep_t *ep, const uct_varuna_ctl_k
 {
     uct_varuna_requester_t *requester = uct_varuna_ep_requester(ep);
     uct_varuna_key_name_t name        = {.uuid = ep->peer->uuid, .token = rep->token};
-    khiter_t iter                     = kh_get(uct_varuna_keys, &requester->keys, name);
+    khiter_t iter                     = kh_get(uct_varuna_keys, &requester->keys.table, name);
     uct_varuna_key_t *key;
 
-    if (iter == kh_end(&requester->keys)) {
+    if (iter == kh_end(&requester->keys.table)) {
         return; /* It was not asked */
     }
 
-    key = &kh_val(&requester->keys, iter);
+    key = &kh_val(&requester->keys.table, iter);
     if (bundle == NULL) {
         key->is_gone = (rep->status == UCS_ERR_NO_ELEM);
-    } else if (key->asked & UCS_BIT(rep->nic)) {
+    } else if ((key->asked & UCS_BIT(rep->nic)) &&
+               (key->generations[rep->nic] == rep->generation)) {
         key->keys[rep->nic] = bundle->rkey;
     }
 }
@@ -283,7 +345,9 @@ void uct_varuna_ep_handle_key_rep(uct_varuna_ep_t *ep, const uct_varuna_ctl_key_
         return;
     }
 
+    uct_varuna_ep_renew_keys(ep);
     if ((rep->token == 0) && (ep->remote.logs_addr != 0) &&
+        (rep->generation == uct_varuna_ep_generation(ep, rep->nic)) &&
         (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, rep->nic) == UCT_INVALID_RKEY)) {
         uct_varuna_ep_logs_completed(ep, rep->nic, &bundle);
         return; /* It has the bundle */
@@ -296,10 +360,10 @@ void uct_varuna_ep_handle_key_rep(uct_varuna_ep_t *ep, const uct_varuna_ctl_key_
 
 void uct_varuna_keys_init(uct_varuna_requester_t *requester)
 {
-    kh_init_inplace(uct_varuna_keys, &requester->keys);
+    kh_init_inplace(uct_varuna_keys, &requester->keys.table);
 }
 
 void uct_varuna_keys_cleanup(uct_varuna_requester_t *requester)
 {
-    kh_destroy_inplace(uct_varuna_keys, &requester->keys);
+    kh_destroy_inplace(uct_varuna_keys, &requester->keys.table);
 }

@@ -207,6 +207,10 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
         }
     }
 
+    if (iface->links[link].is_closed) {
+        return UCS_ERR_UNREACHABLE; /* Its NIC is away */
+    }
+
     if (!uct_varuna_lane_may_ask(ep, kind, link, now)) {
         return UCS_ERR_NO_RESOURCE;
     }
@@ -223,7 +227,7 @@ uct_varuna_lane_create(uct_varuna_ep_t *ep, uct_varuna_lane_kind_t kind,
     iter = kh_put(uct_varuna_inner_eps, &uct_varuna_requester(iface)->inner_eps, (uintptr_t)inner,
                   &ret);
     if (ret == UCS_KH_PUT_FAILED) {
-        uct_ep_destroy(inner);
+        uct_varuna_tl_destroy(inner);
         return UCS_ERR_NO_MEMORY;
     }
 
@@ -282,6 +286,7 @@ void uct_varuna_ep_note_away(uct_varuna_ep_t *ep)
 void uct_varuna_ep_set_lane(uct_varuna_ep_t *ep,
                                    const uct_varuna_lane_t *lane)
 {
+    uct_varuna_ep_renew_keys(ep);
     uct_varuna_stat_settle(ep);
     ep->lane              = *lane;
     ep->lanes.first_acked = lane->acked_psn;
@@ -402,22 +407,73 @@ void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
     }
 }
 
+/* --- Generations of the peer's NICs --- */
+
+static void uct_varuna_ep_forget_keys(uct_varuna_ep_t *ep, unsigned nic)
+{
+    uct_varuna_req_t *req;
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        if (uct_varuna_req_info(req)->user_key) {
+            req->keys[nic] = UCT_INVALID_RKEY;
+        }
+    }
+    uct_varuna_devices_forget_keys(ep, nic);
+    if ((ep->remote.logs_addr != 0) &&
+        (((uct_varuna_rkey_t*)ep->remote.log_bundle.rkey)->generations[nic] !=
+         ep->keyless.generations[nic])) {
+        uct_varuna_rkey_remove(uct_varuna_ep_iface(ep)->md->ib,
+                               (uct_varuna_rkey_t*)ep->remote.log_bundle.rkey, nic);
+    }
+}
+
+void uct_varuna_ep_renew_keys(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_peer_link_t *far;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->returned) {
+        far = &ep->peer->links[link];
+        if (ep->keyless.generations[far->nic] != far->generation) {
+            ep->keyless.generations[far->nic] = far->generation;
+            uct_varuna_ep_forget_keys(ep, far->nic);
+        }
+    }
+}
+
+void uct_varuna_ep_check_log_key(uct_varuna_ep_t *ep)
+{
+    uct_varuna_rkey_t *rkey = (uct_varuna_rkey_t*)ep->remote.log_bundle.rkey;
+    const uct_varuna_peer_link_t *far;
+    unsigned link;
+
+    ucs_for_each_bit(link, ep->peer->link_map) {
+        far = &ep->peer->links[link];
+        if (rkey->generations[far->nic] != far->generation) {
+            uct_varuna_rkey_remove(uct_varuna_ep_iface(ep)->md->ib, rkey, far->nic);
+        }
+    }
+}
+
 /* --- Links without a key --- */
 
 /* Links over which an endpoint cannot reach memory. */
 
 unsigned uct_varuna_ep_logless_links(const uct_varuna_ep_t *ep)
 {
+    const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)ep->remote.log_bundle.rkey;
+    const uct_varuna_peer_link_t *far;
     unsigned map = 0;
-    unsigned link, nic;
+    unsigned link;
 
     if (ep->remote.logs_addr == 0) {
         return 0; /* Not known yet */
     }
 
     ucs_for_each_bit(link, ep->peer->link_map) {
-        nic = ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS;
-        if (uct_varuna_rkey_inner(ep->remote.log_bundle.rkey, nic) == UCT_INVALID_RKEY) {
+        far = &ep->peer->links[link];
+        if ((rkey->keys[far->nic % UCT_VARUNA_MAX_LINKS] == UCT_INVALID_RKEY) ||
+            (rkey->generations[far->nic % UCT_VARUNA_MAX_LINKS] != far->generation)) {
             map |= UCS_BIT(link);
         }
     }
@@ -451,11 +507,10 @@ void uct_varuna_ep_avoid_links(uct_varuna_ep_t *ep, unsigned links)
     }
 }
 
-/* Whether our NIC of the active lane has not registered what a request reads or writes here */
-static int uct_varuna_req_misses_local(const uct_varuna_req_t *req)
+/* Whether a NIC of ours has not registered what a request reads or writes here */
+static int uct_varuna_req_misses_local(const uct_varuna_req_t *req, unsigned nic)
 {
     const uct_varuna_md_t *md = uct_varuna_ep_iface(req->ep)->md;
-    unsigned nic              = req->ep->hot.nic;
     unsigned i;
 
     switch (uct_varuna_req_info(req)->place) {
@@ -478,11 +533,12 @@ static int uct_varuna_req_misses_local(const uct_varuna_req_t *req)
     return 0;
 }
 
-/* Whether the peer's NIC of the active lane has not registered what it accesses there */
-static int uct_varuna_req_misses_remote(const uct_varuna_req_t *req)
+/* Whether a request cannot be executed on a link, as a NIC has not registered what it accesses */
+static int uct_varuna_req_misses_link(const uct_varuna_req_t *req, unsigned nic, unsigned far_nic)
 {
-    return uct_varuna_req_info(req)->user_key &&
-           (req->keys[req->ep->hot.far_nic] == UCT_INVALID_RKEY);
+    return uct_varuna_req_misses_local(req, nic) ||
+           (uct_varuna_req_info(req)->user_key && (req->length > 0) &&
+            (req->keys[far_nic] == UCT_INVALID_RKEY));
 }
 
 int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep)
@@ -491,13 +547,38 @@ int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep)
 
     uct_varuna_ring_for_each(req, &ep->hot.reqs) {
         if ((req->flags & UCT_VARUNA_REQ_FLAG_POSTED) &&
-            (uct_varuna_req_misses_local(req) || uct_varuna_req_misses_remote(req))) {
+            uct_varuna_req_misses_link(req, ep->hot.nic, ep->hot.far_nic)) {
             uct_varuna_ep_avoid_links(ep, UCS_BIT(ep->lane.link));
             return 1;
         }
     }
 
     return 0;
+}
+
+void uct_varuna_ep_review_avoided(uct_varuna_ep_t *ep)
+{
+    const uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
+    unsigned missing                = 0;
+    uct_varuna_req_t *req;
+    unsigned link;
+
+    if (uct_varuna_ring_is_empty(&ep->hot.reqs)) {
+        return; /* Nobody knows what comes next */
+    }
+
+    uct_varuna_ring_for_each(req, &ep->hot.reqs) {
+        ucs_for_each_bit(link, ep->keyless.links) {
+            missing |= uct_varuna_req_misses_link(req, iface->links[link].nic,
+                                                  ep->peer->links[link].nic) ? UCS_BIT(link) :
+                                                                               0;
+        }
+    }
+
+    ep->keyless.links = missing;
+    if (missing == 0) {
+        (void)uct_varuna_backoff_succeeded(&ep->keyless.backoff);
+    }
 }
 
 

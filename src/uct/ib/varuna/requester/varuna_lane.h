@@ -56,6 +56,34 @@ void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status);
 
+/* --- Generations of the peer's NICs --- */
+
+/** A NIC of the peer may have another generation: drop all keys of earlier ones. */
+void uct_varuna_ep_renew_keys(uct_varuna_ep_t *ep);
+
+/** OPEN_REP has brought the key of the logs: drop what is of other generations than those of the
+ *  peer's NICs, as far as is known. */
+void uct_varuna_ep_check_log_key(uct_varuna_ep_t *ep);
+
+/** @return The generation of a NIC of the peer of which all keys are, since
+ *  uct_varuna_ep_renew_keys(). */
+static inline uint16_t uct_varuna_ep_generation(const uct_varuna_ep_t *ep, unsigned nic)
+{
+    return ep->keyless.generations[nic];
+}
+
+/** The next lane is made, for the present generation of the peer's NIC. */
+static inline void uct_varuna_ep_note_next_generation(uct_varuna_ep_t *ep)
+{
+    ep->keyless.of_next = ep->peer->links[ep->next.lane.link].generation;
+}
+
+/** @return Whether the peer's NIC has another one since then. */
+static inline int uct_varuna_ep_next_is_former(const uct_varuna_ep_t *ep)
+{
+    return ep->keyless.of_next != ep->peer->links[ep->next.lane.link].generation;
+}
+
 /* --- Links without a key --- */
 
 /* Links over which an endpoint cannot reach memory, because a NIC of ours or of the peer has not
@@ -75,6 +103,15 @@ int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep);
 
 /** Do not use these links for a while, longer after each time. */
 void uct_varuna_ep_avoid_links(uct_varuna_ep_t *ep, unsigned links);
+
+/** @return Whether there are such links. */
+static inline int uct_varuna_ep_avoids_links(const uct_varuna_ep_t *ep)
+{
+    return ep->keyless.links != 0;
+}
+
+/** Use again those on which nothing that waits lacks a key any more. */
+void uct_varuna_ep_review_avoided(uct_varuna_ep_t *ep);
 
 /* --- State of the lane --- */
 

@@ -44,7 +44,7 @@ void uct_varuna_ep_leave_inner_pending(uct_varuna_ep_t *ep, uct_ep_h inner);
  * into a state in which a request has to wait, or is not the plainest one, closes its gate;
  * uct_varuna_gate_update() opens it after a look at everything.
  *
- * The bits of an open gate are NICs of the peer that were reset. It is closed for a request
+ * The bits of an open gate are NICs of the peer that were opened again. It is closed for a request
  * whose key lacks one of them: such a request must not be posted there, and on the other links
  * the slow path asks for what the key lacks (varuna_key.c). If all keys in use are complete,
  * nothing is slower than before.
@@ -162,14 +162,18 @@ static inline int uct_varuna_ep_ends_pending(const uct_varuna_ep_t *ep)
     return ep->pend.ending;
 }
 
-/* NICs of the peer that were reset, by their present numbers, of which none is 0 */
+/* What keys must not lack. A NIC without a bit leaves the gate closed */
 static inline uint8_t uct_varuna_ep_returned_nics(const uct_varuna_ep_t *ep)
 {
     uint8_t nics = 0;
+    const uct_varuna_peer_link_t *far;
+    uint8_t nic;
     unsigned link;
 
     ucs_for_each_bit(link, ep->peer->returned) {
-        nics |= UCS_BIT(ep->peer->links[link].nic % UCT_VARUNA_MAX_LINKS);
+        far   = &ep->peer->links[link];
+        nic   = uct_varuna_rkey_has_returned(far->nic, far->generation);
+        nics |= (nic == 0) ? UCT_VARUNA_GATE_CLOSED : nic;
     }
 
     return nics;

@@ -15,6 +15,7 @@ void uct_varuna_req_make_read_back(uct_varuna_req_t *req)
     uct_varuna_ep_t *ep = req->ep;
 
     req->type    = UCT_VARUNA_REQ_GET_BCOPY;
+    req->flags  &= ~UCT_VARUNA_REQ_FLAG_MARKER;
     req->length  = sizeof(uint64_t);
     req->get.cb  = uct_varuna_req_unpack_nothing;
     req->get.arg = NULL;

@@ -70,15 +70,18 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep)
 
 ucs_status_t uct_varuna_req_post_apart(uct_varuna_req_t *req)
 {
-    uct_varuna_lane_t *lane = &req->ep->lane;
-    ucs_status_t status     = UCS_ERR_NO_RESOURCE;
+    uct_varuna_ep_t *ep = req->ep;
+    ucs_status_t status = UCS_ERR_NO_RESOURCE;
 
     if (uct_varuna_req_complete_key(req)) {
         status = uct_varuna_req_info(req)->post(req, &req->comp);
     }
 
-    if (!UCS_STATUS_IS_ERR(status) && (lane->mtu != 0)) {
-        uct_varuna_lane_advance_psn(lane, uct_varuna_req_num_psns(req, lane->mtu));
+    if (!UCS_STATUS_IS_ERR(status) && (ep->lane.mtu != 0)) {
+        uct_varuna_lane_advance_psn(&ep->lane,
+                                    uct_varuna_req_num_psns(
+                                            ep, req, (uct_varuna_req_type_t)req->type,
+                                            req->length));
     }
 
     return status;
@@ -157,7 +160,7 @@ ucs_status_t uct_varuna_req_post(uct_varuna_req_t *req, int signal)
         return status;
     }
 
-    uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, comp);
+    uct_varuna_req_posted(ep, req, (uct_varuna_req_type_t)req->type, req->length, comp);
     if (is_logged) {
         uct_varuna_req_add_log(ep, req, fused ? &bell : NULL);
     }
@@ -229,12 +232,19 @@ uct_varuna_req_precedes_swap(const uct_varuna_iface_t *iface, const uct_varuna_e
            !uct_varuna_ep_lane_is_stale(iface, ep) && !uct_varuna_ep_has_waiting(ep);
 }
 
-void uct_varuna_gate_check_key(uct_varuna_ep_t *ep, uct_rkey_t rkey)
+void uct_varuna_gate_check_key(uct_varuna_req_t *req, uct_rkey_t rkey)
 {
+    uct_varuna_ep_t *ep = req->ep;
+
     if (!(ep->hot.gate & UCT_VARUNA_GATE_CLOSED) &&
         (ep->hot.gate & uct_varuna_rkey_lacks(rkey)) &&
         !uct_varuna_ep_complete_rkey(ep, rkey)) {
         ep->hot.gate = UCT_VARUNA_GATE_CLOSED; /* For this request */
+    }
+
+    if ((ep->hot.gate & UCT_VARUNA_GATE_CLOSED) && (ep->peer->returned != 0)) {
+        req->flags |= UCT_VARUNA_REQ_FLAG_KEY;
+        uct_varuna_ep_requester(ep)->keys.user = rkey;
     }
 }
 
@@ -265,12 +275,12 @@ uct_varuna_req_get_slow(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep,
     }
 
     uct_varuna_gate_update(iface, ep);
-    if (rkey != UCT_INVALID_RKEY) {
-        uct_varuna_gate_check_key(ep, rkey);
-    }
-
     req = ep->hot.reqs.head;
     uct_varuna_req_init(ep, req, type, comp);
+    if (rkey != UCT_INVALID_RKEY) {
+        uct_varuna_gate_check_key(req, rkey);
+    }
+
     if (uct_varuna_ep_is_fenced(iface, ep)) {
         req->flags |= UCT_VARUNA_REQ_FLAG_FENCE;
     }
@@ -286,6 +296,12 @@ ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_
                                                 req->user_comp);
     int is_closed       = ep->hot.gate & UCT_VARUNA_GATE_CLOSED;
     ucs_status_t status = UCS_OK;
+
+    if (req->flags & UCT_VARUNA_REQ_FLAG_KEY) {
+        req->flags &= ~UCT_VARUNA_REQ_FLAG_KEY;
+        uct_varuna_req_check_key(req, (const uct_varuna_rkey_t*)
+                                              uct_varuna_requester(iface)->keys.user);
+    }
 
     if (precedes || (ep->hot.state == UCT_VARUNA_EP_ACTIVE)) {
         status = uct_varuna_req_post(req, 0);

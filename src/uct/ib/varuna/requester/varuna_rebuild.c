@@ -106,7 +106,13 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
         return;
     }
 
+    if (uct_varuna_ep_next_is_former(ep)) {
+        uct_varuna_ep_fail_next(ep); /* The peer's NIC was opened again since */
+        return;
+    }
+
     body.msg.link       = ep->peer->links[ep->next.lane.link].nic;
+    body.msg.generation = ep->peer->links[ep->next.lane.link].generation;
     body.msg.status     = 0;
     body.msg.device_len = link->device_addr_len;
     body.msg.ep_len     = ep_len;
@@ -114,7 +120,7 @@ static void uct_varuna_ep_send_connect(uct_varuna_ep_t *ep)
     body.msg.home_nic   = 0;
     body.msg.in_use     = (ep->lane.ep != NULL) ? ep->lane.epoch : ep->next.lane.epoch;
     body.msg.am_acked   = uct_varuna_ep_am_acked(ep);
-    memset(body.msg.reserved, 0, sizeof(body.msg.reserved));
+    body.msg.reserved   = 0;
     memcpy(body.addr, link->device_addr, link->device_addr_len);
     if (uct_ep_get_address(ep->next.lane.ep,
                            (uct_ep_addr_t*)(body.addr + link->device_addr_len))
@@ -167,6 +173,7 @@ void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
                                link, &ep->next.lane) ==
         UCS_OK) {
         ep->next.counted = 1;
+        uct_varuna_ep_note_next_generation(ep);
         ++uct_varuna_requester_peer(uct_varuna_ep_iface(ep), ep->peer)->connecting;
         uct_varuna_ep_send_connect(ep);
     } else if (ep->lane.ep == NULL) {
@@ -465,6 +472,11 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
 
     uct_varuna_peer_probe_paths(iface, ep->peer, now);
     uct_varuna_ep_complete_logs(ep, now);
+    if (uct_varuna_ep_avoids_links(ep)) {
+        uct_varuna_ep_learn_keys(ep);
+        uct_varuna_ep_review_avoided(ep);
+    }
+
     if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || !uct_varuna_rebuild_is_due(ep, now)) {
         return;
     }

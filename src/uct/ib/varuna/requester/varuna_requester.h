@@ -53,10 +53,11 @@ typedef struct uct_varuna_key_name {
     uint64_t                   token;         /* In the key. Of logs: the target's opening */
 } uct_varuna_key_name_t;
 
-/* What such a key has for NICs of the peer that were reset. Owner: varuna_key.c */
+/* What such a key has for NICs of the peer that were opened again. Owner: varuna_key.c */
 typedef struct uct_varuna_key {
     uct_rkey_t                 keys[UCT_VARUNA_MAX_LINKS]; /* UCT_INVALID_RKEY: not known */
     uct_varuna_retry_t         retry;         /* The question */
+    uint16_t                   generations[UCT_VARUNA_MAX_LINKS]; /* Of these NICs */
     uint8_t                    asked;         /* For these NICs */
     uint8_t                    is_gone;       /* The region was deregistered */
 } uct_varuna_key_t;
@@ -128,7 +129,11 @@ struct uct_varuna_requester {
                                                  main thread alone, and with */
     pthread_mutex_t            eps_lock;      /* this, which others need: VFS */
     khash_t(uct_varuna_inner_eps) inner_eps;
-    khash_t(uct_varuna_keys)   keys;          /* Owner: varuna_key.c */
+    struct {
+        khash_t(uct_varuna_keys) table;       /* What keys lacked. Owner: varuna_key.c */
+        uct_rkey_t             user;          /* Of the new request on the slow path.
+                                                 Owner: varuna_post.c */
+    } keys;
     ucs_list_link_t            work;          /* Endpoints with slow-path work */
     ucs_list_link_t            farewells;     /* uct_varuna_farewell_t; lock of the
                                                  control plane */
@@ -209,6 +214,20 @@ uct_varuna_ep_t *uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
 ucs_status_t uct_varuna_requester_init_mpools(uct_varuna_requester_t *requester);
 
 void uct_varuna_requester_cleanup_mpools(uct_varuna_requester_t *requester);
+
+/**
+ * The NIC of a link is to be closed: endpoints leave it, as far as that depends on them.
+ *
+ * @param [in] is_ended  It has been at rest for a packet lifetime: what remains there proves
+ *                       nothing more.
+ *
+ * @return How many endpoints have something there.
+ */
+unsigned uct_varuna_requester_leave_link(uct_varuna_requester_t *requester, unsigned link,
+                                         int is_ended);
+
+/** @return Whether any inner endpoint of an endpoint is on a link. */
+int uct_varuna_requester_is_on_link(const uct_varuna_requester_t *requester, unsigned link);
 
 /** An inner endpoint of a requester has failed. @return 0 if it belongs to no endpoint
  *  of ours. */

@@ -86,9 +86,10 @@ uct_varuna_ring_push(uct_varuna_ep_t *ep, uct_varuna_req_t *req, size_t size)
 }
 
 /** Take the oldest request from the ring: another one of its slab follows. */
-static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull_plain(uct_varuna_ring_t *ring)
+static UCS_F_ALWAYS_INLINE void
+uct_varuna_ring_pull_plain(uct_varuna_ring_t *ring, uct_varuna_req_t *oldest)
 {
-    ring->tail = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(ring->tail, ring->tail->size);
+    ring->tail = (uct_varuna_req_t*)UCS_PTR_BYTE_OFFSET(oldest, oldest->size);
 }
 
 /** Take the oldest request from the ring. Its memory may be gone then. */
@@ -98,7 +99,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_ring_pull(uct_varuna_ring_t *ring)
     uct_varuna_slab_end_t *end;
 
     if (ucs_likely(!(req->flags & UCT_VARUNA_REQ_FLAG_LAST))) {
-        uct_varuna_ring_pull_plain(ring);
+        uct_varuna_ring_pull_plain(ring, req);
         return;
     }
 
@@ -258,6 +259,8 @@ static inline int uct_varuna_req_fetches(const uct_varuna_req_t *req)
 typedef struct uct_varuna_req_known {
     const uct_varuna_iface_t   *iface;
     const uct_completion_t     *user_comp;
+    void                       *buffer; /* The only one, if iovcnt is 1, */
+    uct_mem_h                  memh;    /* and its outer handle */
     uint32_t                   length;
     uint8_t                    iovcnt;
 } uct_varuna_req_known_t;
@@ -268,6 +271,8 @@ static inline uct_varuna_req_known_t uct_varuna_req_know(const uct_varuna_req_t 
     const uct_varuna_req_known_t known = {
         .iface     = uct_varuna_ep_iface(req->ep),
         .user_comp = req->user_comp,
+        .buffer    = req->iov[0].buffer,
+        .memh      = req->iov[0].memh,
         .length    = req->length,
         .iovcnt    = req->iovcnt
     };
@@ -319,8 +324,11 @@ uct_varuna_req_fill_iov(const uct_varuna_ep_t *ep, const uct_varuna_req_t *req,
     unsigned i;
 
     for (i = 0; i < iovcnt; ++i) {
-        iov[i]      = req->iov[i];
-        iov[i].memh = uct_varuna_mem_inner(req->iov[i].memh, nic);
+        iov[i].buffer = req->iov[i].buffer;
+        iov[i].length = req->iov[i].length;
+        iov[i].memh   = uct_varuna_mem_inner(req->iov[i].memh, nic);
+        iov[i].stride = 0;
+        iov[i].count  = 1;
     }
 }
 
@@ -332,7 +340,7 @@ uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
 
     iov->buffer = bcopy + 1;
     iov->length = req->length;
-    iov->memh   = uct_varuna_mem_inner(bcopy->memh, req->ep->hot.nic);
+    iov->memh   = uct_varuna_mem_inner_of(bcopy->memh, req->ep->hot.nic);
     iov->stride = 0;
     iov->count  = 1;
 }

@@ -470,8 +470,11 @@ uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now)
         return UCT_VARUNA_ROUND_EARLY;
     }
 
-    return (ep->recovery.stuck && uct_varuna_drain_is_nic_gone(ep) &&
-            uct_varuna_drain_has_ended(ep, now, iface->config.packet_lifetime)) ?
+    /* A lane that was destroyed had a NIC whose life ended so long ago */
+    return (ep->recovery.stuck &&
+            ((ep->recovery.dead.ep == NULL) ||
+             (uct_varuna_drain_is_nic_gone(ep) &&
+              uct_varuna_drain_has_ended(ep, now, iface->config.packet_lifetime)))) ?
            UCT_VARUNA_ROUND_ENDED : UCT_VARUNA_ROUND_LATE;
 }
 
@@ -582,6 +585,12 @@ uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);
+
+    if (ep->recovery.dead.ep == NULL) {
+        return (((flags & UCT_VARUNA_FENCE_FLAG_RESET) && !uct_varuna_drain_awaits_data(ep)) ||
+                (round >= UCT_VARUNA_ROUND_ENDED)) ? UCT_VARUNA_DRAIN_DONE :
+                                                     UCT_VARUNA_DRAIN_WAIT;
+    }
 
     if (uct_varuna_tl_drain(ep->recovery.dead.ep, ep->recovery.dead.kind)) {
         return UCT_VARUNA_DRAIN_DONE; /* It came to rest after all */

@@ -26,6 +26,9 @@
 /* Of descriptors which the user kept */
 static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 {
+    uint32_t *num_kept = ucs_container_of(self, uct_varuna_kept_t, desc)->num_kept;
+
+    --*num_kept;
     uct_iface_release_desc(UCS_PTR_BYTE_OFFSET(desc,
                                                -(ptrdiff_t)
                                                sizeof(uct_varuna_am_hdr_t)));
@@ -33,7 +36,12 @@ static void uct_varuna_am_release(uct_recv_desc_t *self, void *desc)
 
 void uct_varuna_am_init(uct_varuna_responder_t *resp)
 {
-    resp->received.release_desc.cb = uct_varuna_am_release;
+    unsigned link;
+
+    for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
+        resp->received.release[link].desc.cb  = uct_varuna_am_release;
+        resp->received.release[link].num_kept = &resp->iface->links[link].num_kept;
+    }
     ucs_list_head_init(&resp->received.gaps);
 }
 
@@ -75,6 +83,7 @@ static void uct_varuna_am_hold(uct_varuna_responder_t *resp,
         status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
     }
 
+    target->expected = 0; /* Those that are held follow the next one */
     if (status == UCS_OK) {
         uct_varuna_gap_watch(resp, target, seq);
     } else if (status != UCS_ERR_ALREADY_EXISTS) {
@@ -145,25 +154,6 @@ uct_varuna_am_exception(uct_varuna_responder_t *resp, uct_varuna_target_t *targe
     return UCS_OK;
 }
 
-/* The user keeps the descriptor, or messages are held that can be delivered now */
-static UCS_F_NOINLINE void
-uct_varuna_am_delivered(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
-                        void *data, ucs_status_t status)
-{
-    void *desc;
-
-    if (status == UCS_INPROGRESS) {
-        desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
-                                                  uct_varuna_am_hdr_t) -
-                                                  resp->iface->rx_headroom);
-        uct_recv_desc(desc) = &resp->received.release_desc;
-    }
-
-    if (target->held.num > 0) {
-        uct_varuna_am_deliver_held(resp, target);
-    }
-}
-
 /* As uct_iface_invoke_am(), without its assertion: the inner interface has it */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t length,
@@ -176,42 +166,107 @@ uct_varuna_am_call(uct_varuna_iface_t *iface, uint8_t id, void *data, size_t len
     return handler->cb(handler->arg, data, length, flags);
 }
 
-ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
-                                   unsigned flags)
+/* The user keeps the descriptor, or has returned an error. The header is not needed any more */
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_am_kept(const uct_varuna_lane_iface_t *lane, void *data, ucs_status_t status)
 {
-    uct_varuna_iface_t *iface      = ((uct_varuna_lane_iface_t*)arg)->iface;
+    uct_varuna_responder_t *resp = lane->iface->responder;
+    void *desc;
+
+    if (status == UCS_INPROGRESS) {
+        desc                = UCS_PTR_BYTE_OFFSET(data, (ptrdiff_t)sizeof(
+                                                  uct_varuna_am_hdr_t) -
+                                                  resp->iface->rx_headroom);
+        uct_recv_desc(desc) = &resp->received.release[lane->link].desc;
+        ++*resp->received.release[lane->link].num_kept;
+    }
+
+    return status;
+}
+
+/* The next message. @a data: with our header */
+static UCS_F_ALWAYS_INLINE ucs_status_t
+uct_varuna_am_deliver(const uct_varuna_lane_iface_t *lane, uct_varuna_iface_t *iface,
+                      uint8_t id, void *data, size_t length, unsigned flags)
+{
+    ucs_status_t status;
+
+    /* A DC lane may be opened once more: then no user may have a buffer of it */
+    if (lane->kind == UCT_VARUNA_LANE_DC) {
+        flags &= ~UCT_CB_PARAM_FLAG_DESC;
+    }
+
+    status = uct_varuna_am_call(iface, id, UCS_PTR_BYTE_OFFSET(data, sizeof(uct_varuna_am_hdr_t)),
+                                length - sizeof(uct_varuna_am_hdr_t), flags);
+    return ucs_likely(status == UCS_OK) ? UCS_OK : uct_varuna_am_kept(lane, data, status);
+}
+
+/* What is dropped, or not the next message, or followed by messages that are held */
+static UCS_F_NOINLINE ucs_status_t
+uct_varuna_am_unusual(const uct_varuna_lane_iface_t *lane, void *data, size_t length,
+                      unsigned flags)
+{
+    uct_varuna_iface_t *iface      = lane->iface;
     uct_varuna_responder_t *resp   = iface->responder;
     const uct_varuna_am_hdr_t *hdr = data;
     uct_varuna_target_t *target;
     ucs_status_t status;
 
-    if (ucs_unlikely(length < sizeof(*hdr))) {
+    if (length < sizeof(*hdr)) {
         ucs_diag("rc_varuna: dropped a message of %zu bytes: too short", length);
         return UCS_OK;
     }
 
-    if (ucs_unlikely(resp == NULL)) {
+    if (resp == NULL) {
         return UCS_OK; /* The interface is being closed */
     }
 
     target = uct_varuna_am_target(resp, hdr->target >> UCT_VARUNA_AM_ID_BITS);
-    if (ucs_unlikely((target == NULL) || target->broken ||
-                     (hdr->seq != target->next_seq))) {
+    if ((target == NULL) || target->broken || (hdr->seq != target->next_seq)) {
         return uct_varuna_am_exception(resp, target, hdr, length);
     }
 
-    /* A DC lane may be opened once more: then no user may have a buffer of it */
-    if (((uct_varuna_lane_iface_t*)arg)->kind == UCT_VARUNA_LANE_DC) {
-        flags &= ~UCT_CB_PARAM_FLAG_DESC;
-    }
-
     ++target->next_seq;
-    status = uct_varuna_am_call(iface, hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS),
-                                UCS_PTR_BYTE_OFFSET(data, sizeof(*hdr)),
-                                length - sizeof(*hdr), flags);
-    if (ucs_unlikely((status != UCS_OK) || (target->held.num > 0))) {
-        uct_varuna_am_delivered(resp, target, data, status);
+    status = uct_varuna_am_deliver(lane, iface, hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS),
+                                   data, length, flags);
+    uct_varuna_am_deliver_held(resp, target);
+    if (!target->broken && (target->held.num == 0)) {
+        target->expected = target->am.number << UCT_VARUNA_AM_ID_BITS;
     }
 
     return status;
+}
+
+ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
+                                   unsigned flags)
+{
+    const uct_varuna_lane_iface_t *lane = arg;
+    uct_varuna_iface_t *iface           = lane->iface;
+    uct_varuna_responder_t *resp        = iface->responder;
+    const uct_varuna_am_hdr_t *hdr      = data;
+    uct_varuna_target_t *target;
+    uint32_t id;
+
+    UCS_STATIC_ASSERT(ucs_offsetof(uct_varuna_target_t, am) == 0);
+    if (ucs_unlikely((length < sizeof(*hdr)) || (resp == NULL))) {
+        return uct_varuna_am_unusual(lane, data, length, flags);
+    }
+
+    id     = hdr->target;
+    target = ucs_container_of(uct_varuna_numbers_peek(&resp->targets.numbers,
+                                                      id >> UCT_VARUNA_AM_ID_BITS),
+                              uct_varuna_target_t, am);
+    if (ucs_unlikely(target == NULL)) {
+        return uct_varuna_am_unusual(lane, data, length, flags);
+    }
+
+    /* Only the id is left if the number is the expected one */
+    id ^= target->expected;
+    if (ucs_unlikely((id > UCS_MASK(UCT_VARUNA_AM_ID_BITS)) ||
+                     (hdr->seq != target->next_seq))) {
+        return uct_varuna_am_unusual(lane, data, length, flags);
+    }
+
+    ++target->next_seq;
+    return uct_varuna_am_deliver(lane, iface, id, data, length, flags);
 }

@@ -30,19 +30,22 @@
 
 
 static ucs_status_t
-uct_varuna_target_find_link(const uct_varuna_iface_t *iface, unsigned nic,
-                            unsigned *link_p)
+uct_varuna_target_find_link(const uct_varuna_iface_t *iface,
+                            const uct_varuna_ctl_connect_t *req, unsigned *link_p)
 {
     unsigned i;
 
     for (i = 0; i < iface->num_links; ++i) {
-        if (iface->links[i].nic == nic) {
+        if ((iface->links[i].nic == req->link) && !iface->links[i].is_closed &&
+            (iface->md->nics[req->link].generation == req->generation)) {
             *link_p = i;
             return UCS_OK;
         }
     }
 
-    ucs_debug("nic %u is not a link of this process", nic);
+    /* The requester has keys of its generation */
+    ucs_debug("nic %u of generation %u is not a link of this process", req->link,
+              req->generation);
     return UCS_ERR_NO_DEVICE;
 }
 
@@ -177,7 +180,7 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
         goto out_reply;
     }
 
-    status = uct_varuna_target_find_link(resp->iface, req->link, &rc_link);
+    status = uct_varuna_target_find_link(resp->iface, req, &rc_link);
     if (status != UCS_OK) {
         goto out_reply;
     }
@@ -235,8 +238,7 @@ static void uct_varuna_target_connect(void *arg, unsigned link,
     const uct_varuna_ctl_connect_t *req = body;
     unsigned rc_link;
 
-    if (uct_varuna_target_find_link(resp->iface, req->link, &rc_link) ==
-        UCS_OK) {
+    if (uct_varuna_target_find_link(resp->iface, req, &rc_link) == UCS_OK) {
         uct_varuna_spares_make(resp, rc_link, 1);
     }
 
@@ -305,7 +307,8 @@ static ucs_status_t uct_varuna_spare_create(uct_varuna_responder_t *resp, unsign
     uct_ep_params_t params;
     ucs_status_t status;
 
-    if (!uct_varuna_md_may_ask(iface->md, nic, UCT_VARUNA_SHORT_QP, now)) {
+    if (iface->links[link].is_closed ||
+        !uct_varuna_md_may_ask(iface->md, nic, UCT_VARUNA_SHORT_QP, now)) {
         return UCS_ERR_NO_RESOURCE;
     }
 
@@ -436,6 +439,29 @@ static void uct_varuna_spares_reap(uct_varuna_responder_t *resp, int is_last)
     }
 }
 
+void uct_varuna_spares_leave_link(uct_varuna_responder_t *resp, unsigned link)
+{
+    uct_varuna_spares_t *spares = &resp->spares;
+
+    while (spares->count[link] > 0) {
+        /* Nothing was ever posted on it, so nothing is to be drained */
+        uct_varuna_tl_destroy(spares->eps[link][--spares->count[link]]);
+    }
+}
+
+int uct_varuna_spares_are_on(const uct_varuna_responder_t *resp, unsigned link)
+{
+    uct_varuna_old_ep_t *old;
+
+    ucs_list_for_each(old, &resp->spares.old, list) {
+        if (uct_varuna_link_is_of(resp->iface, link, old->inner)) {
+            return 1;
+        }
+    }
+
+    return resp->spares.count[link] > 0;
+}
+
 /* What rests is destroyed while we know whose it is. */
 static void uct_varuna_spares_end_rest(uct_varuna_responder_t *resp)
 {
@@ -453,11 +479,7 @@ void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp)
     uct_varuna_spares_reap(resp, 1);
     uct_varuna_spares_end_rest(resp);
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        while (spares->count[link] > 0) {
-            /* Nothing was ever posted on it, so nothing is to be drained */
-            uct_ep_destroy(spares->eps[link][--spares->count[link]]);
-        }
-
+        uct_varuna_spares_leave_link(resp, link);
         ucs_free(spares->eps[link]);
         spares->eps[link] = NULL;
     }

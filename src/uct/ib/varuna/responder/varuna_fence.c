@@ -240,7 +240,8 @@ static void uct_varuna_fence_reply(uct_varuna_responder_t *resp, unsigned link,
     rep->log_size = UCT_VARUNA_LOG_SIZE;
     rep->round    = round;
     if (qp->epoch == hdr->epoch) {
-        rep->flags = qp->flags | (uct_varuna_ctl_is_nic_gone(resp->ctl, qp->link) ?
+        rep->flags = qp->flags | (((qp->ep != NULL) &&
+                                   uct_varuna_ctl_is_nic_gone(resp->ctl, qp->link)) ?
                                   UCT_VARUNA_FENCE_FLAG_GONE : 0);
         rep->epsn  = qp->epsn;
     }
@@ -382,6 +383,109 @@ int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t
     qp->fence = NULL;
     qp->ep    = NULL;
     return 1;
+}
+
+/* The requester has connected this queue pair while it used an older one, elsewhere. Had it changed
+ * to this one, it would have asked for another by now: it was told of the link first. */
+static int uct_varuna_target_qp_is_left_out(const uct_varuna_target_t *target,
+                                            const uct_varuna_target_qp_t *qp)
+{
+    const uct_varuna_target_qp_t *other;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        other = &target->qps[i];
+        if ((other->ep != NULL) && (other->epoch == (target->fenced + 1)) &&
+            (other->epoch < qp->epoch) && (other->link != qp->link) &&
+            (other->stopped_at == 0)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* A planned change of the lane ends with the next one at the latest, and the responder hears of it
+ * even later. @return Whether the requester may still post on a queue pair that is not fenced. */
+static int uct_varuna_target_qp_is_in_use(const uct_varuna_responder_t *resp,
+                                          const uct_varuna_target_t *target,
+                                          const uct_varuna_target_qp_t *qp, int is_quiet)
+{
+    const uct_varuna_target_qp_t *other;
+    unsigned i;
+
+    if ((qp->epoch <= target->fenced) || (qp->stopped_at != 0) ||
+        (is_quiet && uct_varuna_target_qp_is_left_out(target, qp))) {
+        return 0;
+    }
+
+    for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+        other = &target->qps[i];
+        if ((other->ep != NULL) && (other->epoch > qp->epoch) &&
+            ((uct_varuna_ctl_now(resp->ctl) - other->attached_at) >
+             resp->iface->config.packet_lifetime)) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+/* The NIC is at rest, or its queue pair is: its evidence is complete */
+static void uct_varuna_target_qp_leave(uct_varuna_responder_t *resp, uct_varuna_target_qp_t *qp)
+{
+    uct_varuna_connect_forget(resp, qp->ep);
+    uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
+    if (qp->stopped_at == 0) {
+        qp->stopped_at = uct_varuna_ctl_now(resp->ctl);
+    }
+    qp->flags |= UCT_VARUNA_FENCE_FLAG_ERR | UCT_VARUNA_FENCE_FLAG_QP;
+    qp->ep     = NULL;
+}
+
+static void uct_varuna_target_leave_qp(uct_varuna_responder_t *resp,
+                                       uct_varuna_target_t *target,
+                                       uct_varuna_target_qp_t *qp, int is_ended)
+{
+    int is_tried = (qp->stopped_at != 0) || (qp->flags & UCT_VARUNA_FENCE_FLAG_GONE);
+
+    if (qp->fence != NULL) {
+        return;
+    }
+
+    if ((qp->flags & UCT_VARUNA_FENCE_FLAG_QP) || (is_tried && is_ended)) {
+        uct_varuna_target_qp_leave(resp, qp);
+    } else if (!is_tried) {
+        qp->flags |= UCT_VARUNA_FENCE_FLAG_GONE; /* Unless it can be stopped */
+        (void)uct_varuna_target_fence_qp(resp, target, qp);
+    }
+}
+
+unsigned uct_varuna_targets_leave_link(uct_varuna_responder_t *resp, unsigned link, int is_over,
+                                       int is_ended)
+{
+    unsigned count = 0;
+    uct_varuna_target_t *target;
+    uct_varuna_target_qp_t *qp;
+    unsigned i;
+
+    kh_foreach_value(&resp->targets.by_name, target, {
+        for (i = 0; i < UCT_VARUNA_LOG_COUNT; ++i) {
+            qp = &target->qps[i];
+            if ((qp->ep == NULL) || (qp->link != link)) {
+                continue;
+            }
+
+            if (is_over) {
+                uct_varuna_target_leave_qp(resp, target, qp, is_ended);
+                count += (qp->ep != NULL);
+            } else {
+                count += uct_varuna_target_qp_is_in_use(resp, target, qp, is_ended);
+            }
+        }
+    });
+
+    return count;
 }
 
 /* Stop all that is over. */
@@ -576,7 +680,8 @@ void uct_varuna_gap_break(uct_varuna_responder_t *resp,
             target->next_seq - uct_varuna_am_seq_first(target->opening), reason,
             target->held.num);
     uct_varuna_held_clear(&target->held);
-    target->broken = 1;
+    target->broken   = 1;
+    target->expected = 0;
     if (!target->gap.watched) {
         target->gap.watched = 1;
         ucs_list_add_tail(&resp->received.gaps, &target->gap.list);
@@ -691,6 +796,14 @@ int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link)
               uct_varuna_link_name(iface, link),
               (status == UCS_OK) ? "arrived" : "perhaps not arrived", num);
     return status == UCS_OK;
+}
+
+void uct_varuna_arrival_close(uct_varuna_responder_t *resp, unsigned link)
+{
+    if (resp->readbacks[link] != NULL) {
+        uct_varuna_readback_close(resp->readbacks[link]);
+        resp->readbacks[link] = NULL;
+    }
 }
 
 void uct_varuna_arrival_cleanup(uct_varuna_responder_t *resp)

@@ -23,6 +23,19 @@ int uct_varuna_target_fence_qp(uct_varuna_responder_t *resp,
                                uct_varuna_target_qp_t *qp);
 
 /**
+ * The NIC of a link is to be closed.
+ *
+ * @param [in] is_over   Stop the queue pairs of targets there, and drop those that are stopped.
+ *                       Otherwise only count.
+ * @param [in] is_ended  The NIC has been at rest for a packet lifetime. If it is not over: all
+ *                       requesters that can leave the link had the time to do so.
+ *
+ * @return How many queue pairs of targets are there, or are in use. Lock held.
+ */
+unsigned uct_varuna_targets_leave_link(uct_varuna_responder_t *resp, unsigned link, int is_over,
+                                       int is_ended);
+
+/**
  * A queue pair is no longer its target's. Lock held.
  *
  * @return Nonzero if it is just being stopped: it is dropped after that. Otherwise the
@@ -90,6 +103,9 @@ void uct_varuna_gap_forget(uct_varuna_target_t *target);
  * @return Nonzero if all that this NIC has accepted has arrived; 0 if that is not known.
  */
 int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link);
+
+/** The link is closed. No command of its NIC's thread is under way. */
+void uct_varuna_arrival_close(uct_varuna_responder_t *resp, unsigned link);
 
 /** The interface is closed. What a hanging NIC uses is left alone. */
 void uct_varuna_arrival_cleanup(uct_varuna_responder_t *resp);

@@ -61,6 +61,8 @@ struct uct_varuna_target {
     /* Receive side, main thread only */
     uct_varuna_numbered_t      am;        /* Its number in AM headers */
     uint32_t                   next_seq;
+    uint32_t                   expected;  /* The number as in headers. 0: a look at what
+                                             follows is needed */
     uint8_t                    broken;    /* A message is missing for good */
     uint8_t                    orphan;    /* The requester was given up */
     uct_varuna_held_t          held;      /* Messages after the next one */
@@ -176,6 +178,12 @@ typedef struct uct_varuna_spares {
     uint8_t                    is_closed;  /* Nothing of it is kept any more */
 } uct_varuna_spares_t;
 
+/* Descriptors that the user keeps */
+typedef struct uct_varuna_kept {
+    uct_recv_desc_t            desc;
+    uint32_t                   *num_kept;  /* Of the link */
+} uct_varuna_kept_t;
+
 /* What the responder keeps of each peer. */
 typedef struct uct_varuna_responder_peer {
     unsigned                   targets;    /* Open ones */
@@ -233,7 +241,7 @@ struct uct_varuna_responder {
                                               Owner: varuna_fence.c */
     struct {                               /* Active messages. Main thread. Owner:
                                               varuna_am.c */
-        uct_recv_desc_t        release_desc; /* Of descriptors the user keeps */
+        uct_varuna_kept_t      release[UCT_VARUNA_MAX_LINKS]; /* By link */
         ucs_list_link_t        gaps;       /* Targets. Owner: varuna_fence.c */
         unsigned               num_held;   /* Messages, see varuna_held.h */
     } received;
@@ -289,6 +297,14 @@ int uct_varuna_target_ep_failed(uct_varuna_responder_t *resp, uct_ep_h inner);
 
 /* Called by the interface. */
 
+/** The NIC of a link is to be closed: as uct_varuna_targets_leave_link(). Main thread, lock not
+ *  held. */
+unsigned uct_varuna_responder_leave_link(uct_varuna_responder_t *resp, unsigned link,
+                                         int is_over, int is_ended);
+
+/** @return Whether any inner endpoint is on a link. Lock held. */
+int uct_varuna_responder_is_on_link(const uct_varuna_responder_t *resp, unsigned link);
+
 /** Open the responder and register its rows. The control plane is open and does not
  *  listen yet; lock held. @a amo: the mode of atomics, may be NULL. */
 ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
@@ -339,6 +355,12 @@ ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
 
 /** Main thread: one more link, before it is there. It may be called again. */
 ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link);
+
+/** Destroy those that are ready on a link, which is to be closed. Main thread, lock held. */
+void uct_varuna_spares_leave_link(uct_varuna_responder_t *resp, unsigned link);
+
+/** @return Whether there are any on a link. Lock held. */
+int uct_varuna_spares_are_on(const uct_varuna_responder_t *resp, unsigned link);
 
 /** Main thread: destroys all of them. */
 void uct_varuna_spares_cleanup(uct_varuna_responder_t *resp);
@@ -393,6 +415,10 @@ uct_varuna_target_log_key(const uct_varuna_responder_t *resp, uint32_t id);
 
 /** Register the rings of an id that is in use on one more NIC, see uct_varuna_own_add(). */
 ucs_status_t uct_varuna_target_log_add(uct_varuna_responder_t *resp, uint32_t id, unsigned nic,
-                                       uint64_t *key_p);
+                                       unsigned generation, uint64_t *key_p);
+
+/** The life of a device ends: end the registrations of all rings there. Nobody waits for that. Main
+ *  thread, lock held. @param [in] owner  Its first port. */
+void uct_varuna_target_logs_leave(uct_varuna_responder_t *resp, unsigned owner);
 
 #endif

@@ -64,6 +64,41 @@ void uct_varuna_responder_progress(uct_varuna_responder_t *resp)
     }
 }
 
+/* Also of targets that are gone: their endpoints are destroyed, or rest. Lock held */
+static int uct_varuna_responder_has_rc_eps(const uct_varuna_responder_t *resp, unsigned link)
+{
+    khiter_t iter;
+
+    for (iter = kh_begin(&resp->targets.rc_eps); iter != kh_end(&resp->targets.rc_eps); ++iter) {
+        if (kh_exist(&resp->targets.rc_eps, iter) &&
+            uct_varuna_link_is_of(resp->iface, link,
+                                  (uct_ep_h)kh_key(&resp->targets.rc_eps, iter))) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+unsigned uct_varuna_responder_leave_link(uct_varuna_responder_t *resp, unsigned link,
+                                         int is_over, int is_ended)
+{
+    unsigned count;
+
+    uct_varuna_ctl_lock(resp->ctl);
+    count = uct_varuna_targets_leave_link(resp, link, is_over, is_ended);
+    if (is_over) {
+        uct_varuna_spares_leave_link(resp, link);
+    }
+    uct_varuna_ctl_unlock(resp->ctl);
+    return count;
+}
+
+int uct_varuna_responder_is_on_link(const uct_varuna_responder_t *resp, unsigned link)
+{
+    return uct_varuna_responder_has_rc_eps(resp, link) || uct_varuna_spares_are_on(resp, link);
+}
+
 ucs_status_t uct_varuna_responder_create(uct_varuna_iface_t *iface,
                                          uct_varuna_ctl_t *ctl,
                                          const uct_varuna_served_ops_t *amo,
@@ -388,6 +423,7 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
 void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
 {
     target->broken      = 1;
+    target->expected    = 0;
     uct_varuna_retry_start(&target->gap.retry, 0, 0);
     uct_varuna_target_disconnect(resp, target);
     uct_varuna_ctl_lock(resp->ctl);

@@ -467,14 +467,18 @@ void uct_varuna_target_destroy(uct_varuna_responder_t *resp,
 
 /* --- KEY_REQ --- */
 
-/* A requester has keys from before a NIC of ours was reset. It gets nothing that the owner of a
- * key that is packed now would not have: the target or the token proves that it owns one. */
+/* A requester has keys from before a NIC of ours was opened again. It gets nothing that the owner
+ * of a key that is packed now would not have: the target or the token proves that it owns one. */
 static void uct_varuna_target_handle_key(void *arg, unsigned link,
                                          const uct_varuna_ctl_hdr_t *hdr, const void *body)
 {
     uct_varuna_responder_t *resp        = arg;
     const uct_varuna_ctl_key_req_t *req = body;
-    uct_varuna_ctl_key_rep_t rep        = {.token = req->token, .nic = req->nic};
+    uct_varuna_ctl_key_rep_t rep        = {
+        .token      = req->token,
+        .nic        = req->nic,
+        .generation = req->generation
+    };
     uct_varuna_target_t *target;
     ucs_status_t status;
     khiter_t iter;
@@ -487,8 +491,9 @@ static void uct_varuna_target_handle_key(void *arg, unsigned link,
     }
 
     status = (req->token == 0) ?
-             uct_varuna_target_log_add(resp, target->id, req->nic, &key) :
-             uct_varuna_md_find_key(resp->iface->md, req->token, req->addr, req->nic, &key);
+             uct_varuna_target_log_add(resp, target->id, req->nic, req->generation, &key) :
+             uct_varuna_md_find_key(resp->iface->md, req->token, req->addr, req->nic,
+                                    req->generation, &key);
     if (status == UCS_OK) {
         rep.key = key;
     }

@@ -219,12 +219,28 @@ static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
 }
 
 ucs_status_t uct_varuna_target_log_add(uct_varuna_responder_t *resp, uint32_t id, unsigned nic,
-                                       uint64_t *key_p)
+                                       unsigned generation, uint64_t *key_p)
 {
+    const uct_varuna_md_t *md = resp->iface->md;
+
+    if ((nic >= md->num_nics) || (md->nics[nic].generation != generation)) {
+        return UCS_ERR_NO_DEVICE;
+    }
+
     return uct_varuna_own_add(resp->iface->md, uct_varuna_target_log(resp, id),
                               UCT_VARUNA_LOG_BYTES, UCT_VARUNA_LOG_RIGHTS, nic,
                               ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE),
                               uct_varuna_target_log_own(&resp->targets, id), key_p);
+}
+
+void uct_varuna_target_logs_leave(uct_varuna_responder_t *resp, unsigned owner)
+{
+    uct_varuna_target_table_t *table = &resp->targets;
+    uint32_t id;
+
+    for (id = 1; id < table->next_id; ++id) {
+        uct_varuna_own_remove(resp->iface->md, uct_varuna_target_log_own(table, id), owner);
+    }
 }
 
 /* An id that could not be registered. One whose last key may be valid still is lost. */

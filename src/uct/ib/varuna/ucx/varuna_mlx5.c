@@ -450,9 +450,10 @@ static unsigned uct_varuna_mlx5_poll_any(uct_iface_h iface)
     return uct_varuna_mlx5_has_input(iface) ? uct_varuna_mlx5_progress(iface) : 0;
 }
 
-/* uct_rc_ep_process_pending() of the library that has rc_mlx5. UCX loads that without
- * adding its symbols to the global scope. */
+/* uct_rc_ep_process_pending() and uct_rc_mlx5_iface_srq_post_recv() of the library that has
+ * rc_mlx5. UCX loads that without adding its symbols to the global scope. */
 static ucs_arbiter_callback_t uct_varuna_mlx5_process_pending;
+static unsigned (*uct_varuna_mlx5_post_recv)(uct_rc_mlx5_iface_common_t *iface);
 
 /* A message. UCX's functions handle what is an error, or compressed */
 static UCS_F_NOINLINE unsigned
@@ -472,8 +473,11 @@ uct_varuna_mlx5_received(uct_rc_mlx5_iface_common_t *iface, struct mlx5_cqe64 *c
     uct_rc_mlx5_iface_common_am_handler(iface, cqe, hdr, flags, length,
                                         UCT_VARUNA_MLX5_POLL_FLAG_HAS_EP);
     uct_ib_mlx5_update_db_cq_ci(&iface->cq[UCT_IB_DIR_RX]);
-    return ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface)) ?
-           uct_varuna_mlx5_progress(&iface->super.super.super.super) + 1 : 1;
+    if (ucs_unlikely(uct_varuna_mlx5_wants_buffers(iface))) {
+        uct_varuna_mlx5_post_recv(iface);
+    }
+
+    return 1;
 }
 
 /* All that was posted on a queue pair up to this is complete */
@@ -544,9 +548,12 @@ static int uct_varuna_mlx5_poll_init(uct_iface_h iface)
     UCS_INIT_ONCE(&once) {
         uct_varuna_mlx5_process_pending = (ucs_arbiter_callback_t)
                 uct_varuna_ib_symbol(iface, "uct_rc_ep_process_pending");
+        uct_varuna_mlx5_post_recv       =
+                uct_varuna_ib_symbol(iface, "uct_rc_mlx5_iface_srq_post_recv");
     }
 
-    return uct_varuna_mlx5_process_pending != NULL;
+    return (uct_varuna_mlx5_process_pending != NULL) &&
+           (uct_varuna_mlx5_post_recv != NULL);
 }
 
 /* Whether it is polled as by default: the receive queue is a cycle, and the NIC neither
@@ -580,7 +587,7 @@ void *uct_varuna_ib_symbol(uct_iface_h iface, const char *name)
     Dl_info info;
     void *lib;
 
-    if ((dladdr((void*)iface->ops.iface_progress, &info) != 0) &&
+    if ((dladdr((void*)iface->ops.ep_am_short, &info) != 0) &&
         ((lib = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) != NULL)) {
         symbol = dlsym(lib, name);
         dlclose(lib); /* It stays open: the interface is of it */

@@ -42,17 +42,19 @@ extern __typeof__(uct_ib_mlx5_iface_get_res_domain) uct_ib_mlx5_iface_get_res_do
 
 /* --- Posting --- */
 
+/* As uct_varuna_mlx5_am_overhead() */
+#define UCT_VARUNA_MLX5_AM_OVERHEAD  sizeof(uct_rc_mlx5_hdr_t)
+
 /* Control segment, remote address, inline header, entry */
 #define UCT_VARUNA_MLX5_LOG_WQE_SIZE \
     (sizeof(struct mlx5_wqe_ctrl_seg) + sizeof(struct mlx5_wqe_raddr_seg) + \
      sizeof(struct mlx5_wqe_inl_data_seg) + sizeof(uint64_t))
 
-/* Ours has one part */
-static UCS_F_ALWAYS_INLINE void uct_varuna_mlx5_complete(uct_completion_t *comp)
-{
-    ucs_assertv(comp->count == 1, "count=%d", comp->count);
-    comp->func(comp);
-}
+/* Called by UCX when a request that has a completion is complete: its owner's function, which
+ * begins with one of uct_varuna_mlx5_xx_done() and gets the completion from it. When UCX purges
+ * its queue after an error, it calls the completion itself, and then this function without a
+ * response: that is for uct_varuna_mlx5_xx_purged(). */
+typedef uct_rc_send_handler_t uct_varuna_mlx5_done_t;
 
 /* An operation that UCX has purged carries a status, which must not stay there when it is
  * free again: since 1.14 UCX asserts that. */
@@ -61,18 +63,19 @@ static inline void uct_varuna_mlx5_op_clear(uct_rc_iface_send_op_t *op)
     op->flags &= ~UCT_RC_IFACE_SEND_OP_STATUS;
 }
 
-/* The handler of our operations in UCX's queue. When UCX purges that after an error, it
- * calls the user's completion itself, and then this without a response. */
-static inline void uct_varuna_mlx5_op_completed(uct_rc_iface_send_op_t *op,
-                                           const void *resp)
+/* Of all but reads. The operation is free before the user is called, who may post the next
+ * one. */
+static UCS_F_ALWAYS_INLINE uct_completion_t *
+uct_varuna_mlx5_op_done(uct_rc_iface_send_op_t *op)
 {
     UCS_STATIC_ASSERT(UCT_VARUNA_MLX5_LOG_WQE_SIZE <= MLX5_SEND_WQE_BB);
-    if (ucs_likely(resp != NULL)) {
-        uct_varuna_mlx5_complete(op->user_comp);
-    } else {
-        uct_varuna_mlx5_op_clear(op);
-    }
+    uct_rc_iface_put_send_op(op);
+    return op->user_comp;
+}
 
+static inline void uct_varuna_mlx5_op_purged(uct_rc_iface_send_op_t *op)
+{
+    uct_varuna_mlx5_op_clear(op);
     uct_rc_iface_put_send_op(op);
 }
 
@@ -85,8 +88,7 @@ typedef struct uct_varuna_mlx5_post {
     uct_ib_mlx5_txwq_t         *wq;
     struct mlx5_wqe_ctrl_seg   *data;  /* Where the first one begins */
     uct_ib_mlx5_mmio_reg_t     *reg;   /* Of wq, these too: what is stored in between might */
-    void                       *qend;  /* change them, as far as the compiler knows */
-    uint32_t                   qp_num;
+    uint32_t                   qp_num; /* change them, as far as the compiler knows */
 } uct_varuna_mlx5_post_t;
 
 /* What UCX keeps free on a queue for a request that waits and needs more than others */
@@ -115,7 +117,6 @@ uct_varuna_mlx5_post_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep)
     post->wq     = &ep->tx.wq;
     post->data   = ep->tx.wq.curr;
     post->reg    = ep->tx.wq.reg;
-    post->qend   = ep->tx.wq.qend;
     post->qp_num = ep->tx.wq.super.qp_num;
     return (ep->super.txqp.available > UCT_IB_MLX5_MAX_BB) &&
            (iface->super.tx.cq_available >
@@ -173,8 +174,9 @@ uct_varuna_mlx5_next_wqe(const uct_varuna_mlx5_post_t *post,
 {
     void *next = UCS_PTR_BYTE_OFFSET(ctrl, num_bb * MLX5_SEND_WQE_BB);
 
-    return ucs_likely(next < post->qend) ? next :
-           UCS_PTR_BYTE_OFFSET(next, -UCS_PTR_BYTE_DIFF(post->wq->qstart, post->qend));
+    return ucs_likely(next < (void*)post->wq->qend) ? next :
+           UCS_PTR_BYTE_OFFSET(next, -UCS_PTR_BYTE_DIFF(post->wq->qstart,
+                                                        post->wq->qend));
 }
 
 /* What UCX keeps of a queue, after requests were posted of which the last one is at @a pi,
@@ -203,14 +205,14 @@ uct_varuna_mlx5_posted(uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl_seg *c
     }
 }
 
-/* Call @a comp when the request at @a pi has completed */
+/* Call @a done when the request at @a pi has completed */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_add_comp(uct_varuna_mlx5_post_t *post, uct_completion_t *comp,
-                         uint16_t pi)
+                         uct_varuna_mlx5_done_t done, uint16_t pi)
 {
     uct_rc_iface_send_op_t *op = uct_rc_iface_get_send_op(&post->iface->super);
 
-    op->handler   = uct_varuna_mlx5_op_completed;
+    op->handler   = done;
     op->user_comp = comp;
     op->flags    |= UCT_RC_IFACE_SEND_OP_FLAG_ZCOPY;
     uct_rc_txqp_add_send_op_sn(&post->ep->super.txqp, op, pi);
@@ -274,7 +276,8 @@ uct_varuna_mlx5_set_log(const uct_varuna_mlx5_post_t *post, struct mlx5_wqe_ctrl
  * doorbell for both. As uct_rc_mlx5_common_post_send() and uct_ib_mlx5_post_send(). */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp,
+                          uct_varuna_mlx5_done_t done)
 {
     uct_ib_mlx5_txwq_t *wq = post->wq;
     uint16_t num_bb        = ucs_div_round_up(size, MLX5_SEND_WQE_BB);
@@ -292,26 +295,27 @@ uct_varuna_mlx5_pair_post(uct_varuna_mlx5_post_t *post, size_t size,
     uct_varuna_mlx5_reg_ring(post->reg, ctrl);
     uct_varuna_mlx5_posted(post, ctrl, pi, 1, 2, comp != NULL);
     if (comp != NULL) {
-        uct_varuna_mlx5_add_comp(post, comp, pi);
+        uct_varuna_mlx5_add_comp(post, comp, done, pi);
     }
 }
 
 /* A put, with its log entry if there is one */
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_put_post(uct_varuna_mlx5_post_t *post, size_t size,
-                         const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+                         const uct_varuna_mlx5_log_t *log, uct_completion_t *comp,
+                         uct_varuna_mlx5_done_t done)
 {
     uint16_t pi = post->wq->sw_pi;
 
     if (log != NULL) {
-        uct_varuna_mlx5_pair_post(post, size, log, comp);
+        uct_varuna_mlx5_pair_post(post, size, log, comp, done);
         return;
     }
 
     uct_varuna_mlx5_post_one(post, MLX5_OPCODE_RDMA_WRITE,
                              (comp != NULL) ? MLX5_WQE_CTRL_CQ_UPDATE : 0, size);
     if (comp != NULL) {
-        uct_varuna_mlx5_add_comp(post, comp, pi);
+        uct_varuna_mlx5_add_comp(post, comp, done, pi);
     }
 }
 
@@ -325,16 +329,15 @@ uct_varuna_mlx5_silent_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep,
 }
 
 /* The segments of @a length bytes in @a iovcnt buffers. @return What they take. The caller
- * may know at compile time that there is one. */
+ * may know at compile time that there is one with data. */
 static UCS_F_ALWAYS_INLINE size_t
 uct_varuna_mlx5_set_iov(const uct_varuna_mlx5_post_t *post, void *dptr,
                         const uct_iov_t *iov, size_t iovcnt, size_t length)
 {
-    if ((iovcnt != 1) || ucs_unlikely(length == 0)) {
+    if (iovcnt != 1) {
         return uct_ib_mlx5_set_data_seg_iov(post->wq, dptr, iov, iovcnt);
     }
 
-    dptr = uct_ib_mlx5_txwq_wrap_any(post->wq, dptr);
     uct_ib_mlx5_set_data_seg(dptr, iov->buffer, length, uct_ib_memh_get_lkey(iov->memh));
     return sizeof(struct mlx5_wqe_data_seg);
 }
@@ -343,12 +346,13 @@ uct_varuna_mlx5_set_iov(const uct_varuna_mlx5_post_t *post, void *dptr,
  * Post a put and its log entry, as two work requests with one doorbell.
  *
  * @param [in] log   May be NULL: the put alone.
- * @param [in] comp  Called when both are complete; may be NULL.
+ * @param [in] comp  For @a done, which is called when both are complete; may be NULL.
  */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
                           uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp,
+                          uct_varuna_mlx5_done_t done)
 {
     struct mlx5_wqe_inl_data_seg *inl;
     uct_varuna_mlx5_post_t post;
@@ -365,7 +369,7 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 
     uct_varuna_mlx5_put_post(&post, sizeof(*post.data) +
                              sizeof(struct mlx5_wqe_raddr_seg) + sizeof(*inl) +
-                             length, log, comp);
+                             length, log, comp, done);
     return UCS_OK;
 }
 
@@ -374,7 +378,8 @@ uct_varuna_mlx5_put_short(uct_ep_h tl_ep, const void *buffer, unsigned length,
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp)
+                          const uct_varuna_mlx5_log_t *log, uct_completion_t *comp,
+                          uct_varuna_mlx5_done_t done)
 {
     uct_varuna_mlx5_post_t post;
     void *dptr;
@@ -389,7 +394,7 @@ uct_varuna_mlx5_put_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
     dptr = uct_varuna_mlx5_set_remote(post.data, remote_addr, rkey);
     size = UCS_PTR_BYTE_DIFF(post.data, dptr) +
            uct_varuna_mlx5_set_iov(&post, dptr, iov, iovcnt, length);
-    uct_varuna_mlx5_put_post(&post, size, log, comp);
+    uct_varuna_mlx5_put_post(&post, size, log, comp, done);
     return UCS_OK;
 }
 
@@ -413,7 +418,7 @@ uct_varuna_mlx5_message_init(uct_varuna_mlx5_post_t *post, uct_ep_h tl_ep,
 
 static UCS_F_ALWAYS_INLINE void
 uct_varuna_mlx5_message_post(uct_varuna_mlx5_post_t *post, size_t size,
-                             uct_completion_t *comp)
+                             uct_completion_t *comp, uct_varuna_mlx5_done_t done)
 {
     uint16_t pi = post->wq->sw_pi;
 
@@ -421,14 +426,15 @@ uct_varuna_mlx5_message_post(uct_varuna_mlx5_post_t *post, size_t size,
                              ((comp != NULL) ? MLX5_WQE_CTRL_CQ_UPDATE : 0), size);
     --post->ep->super.fc.fc_wnd;
     if (comp != NULL) {
-        uct_varuna_mlx5_add_comp(post, comp, pi);
+        uct_varuna_mlx5_add_comp(post, comp, done, pi);
     }
 }
 
 /** Post a message, as uct_ep_am_short(), with a completion, which may be NULL. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
-                         const void *payload, unsigned length, uct_completion_t *comp)
+                         const void *payload, unsigned length, uct_completion_t *comp,
+                         uct_varuna_mlx5_done_t done)
 {
     struct mlx5_wqe_inl_data_seg *inl;
     uct_rc_mlx5_am_short_hdr_t *am;
@@ -446,7 +452,7 @@ uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     uct_rc_mlx5_am_hdr_fill(&am->rc_hdr, id);
     uct_varuna_mlx5_inline_copy(am + 1, payload, length, post.wq);
     uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + sizeof(*inl) +
-                                 sizeof(*am) + length, comp);
+                                 sizeof(*am) + length, comp, done);
     return UCS_OK;
 }
 
@@ -454,7 +460,8 @@ uct_varuna_mlx5_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                          unsigned header_length, const uct_iov_t *iov, size_t iovcnt,
-                         size_t length, uct_completion_t *comp)
+                         size_t length, uct_completion_t *comp,
+                         uct_varuna_mlx5_done_t done)
 {
     struct mlx5_wqe_inl_data_seg *inl;
     uct_varuna_mlx5_post_t post;
@@ -474,50 +481,69 @@ uct_varuna_mlx5_am_zcopy(uct_ep_h tl_ep, uint8_t id, const void *header,
                                         UCT_IB_MLX5_WQE_SEG_SIZE);
     uct_rc_mlx5_am_hdr_fill(am, id);
     uct_varuna_mlx5_inline_copy(am + 1, header, header_length, post.wq);
-    size           += uct_varuna_mlx5_set_iov(&post, UCS_PTR_BYTE_OFFSET(inl, size), iov,
-                                              iovcnt, length);
-    uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + size, comp);
+    if (ucs_likely(length > 0)) {
+        size       += uct_varuna_mlx5_set_iov(&post,
+                                              uct_ib_mlx5_txwq_wrap_any(
+                                                      post.wq,
+                                                      UCS_PTR_BYTE_OFFSET(inl, size)),
+                                              iov, iovcnt, length);
+    }
+    uct_varuna_mlx5_message_post(&post, sizeof(*post.data) + size, comp, done);
     return UCS_OK;
 }
 
-/* Of a read, or of a purged one: see uct_varuna_mlx5_op_completed() */
-static inline void uct_varuna_mlx5_read_completed(uct_rc_iface_send_op_t *op,
-                                           const void *resp)
+/* The interface of a read of uct_varuna_mlx5_get_bcopy(), of which it tells that it is over */
+static UCS_F_ALWAYS_INLINE uct_rc_iface_t *
+uct_varuna_mlx5_read_end(const uct_rc_iface_send_op_t *op)
 {
-    uct_rc_iface_send_desc_t *desc = ucs_derived_of(op, uct_rc_iface_send_desc_t);
-    uct_rc_iface_t *iface          = ucs_container_of(ucs_mpool_obj_owner(desc),
-                                                      uct_rc_iface_t, tx.mp);
-    const uct_varuna_mlx5_read_t *read;
+    uct_rc_iface_t *iface = ucs_container_of(
+            ucs_mpool_obj_owner((void*)ucs_derived_of(op, uct_rc_iface_send_desc_t)),
+            uct_rc_iface_t, tx.mp);
 
     iface->tx.reads_completed += op->length;
-    if (ucs_likely(resp != NULL)) {
-        read = op->unpack_arg;
-        read->cb(read->arg, resp, op->length);
-        uct_varuna_mlx5_complete(op->user_comp);
-    } else {
-        uct_varuna_mlx5_op_clear(op);
-        uct_rc_iface_update_reads(iface);
-    }
-
-    ucs_mpool_put_inline(desc);
+    return iface;
 }
 
-static inline void uct_varuna_mlx5_zread_completed(uct_rc_iface_send_op_t *op,
-                                            const void *resp)
+/* Of uct_varuna_mlx5_get_bcopy() */
+static UCS_F_ALWAYS_INLINE uct_completion_t *
+uct_varuna_mlx5_read_done(uct_rc_iface_send_op_t *op, const void *resp)
+{
+    uct_completion_t *comp             = op->user_comp;
+    const uct_varuna_mlx5_read_t *read = op->unpack_arg;
+
+    uct_varuna_mlx5_read_end(op);
+    read->cb(read->arg, resp, op->length);
+    ucs_mpool_put_inline(op);
+    return comp;
+}
+
+static inline void uct_varuna_mlx5_read_purged(uct_rc_iface_send_op_t *op)
+{
+    uct_rc_iface_update_reads(uct_varuna_mlx5_read_end(op));
+    uct_varuna_mlx5_op_clear(op);
+    ucs_mpool_put_inline(op);
+}
+
+/* Of uct_varuna_mlx5_get_zcopy() */
+static UCS_F_ALWAYS_INLINE uct_completion_t *
+uct_varuna_mlx5_zread_done(uct_rc_iface_send_op_t *op)
 {
     op->iface->tx.reads_completed += op->length;
-    if (ucs_unlikely(resp == NULL)) {
-        uct_rc_iface_update_reads(op->iface);
-    }
+    return uct_varuna_mlx5_op_done(op);
+}
 
-    uct_varuna_mlx5_op_completed(op, resp);
+static inline void uct_varuna_mlx5_zread_purged(uct_rc_iface_send_op_t *op)
+{
+    op->iface->tx.reads_completed += op->length;
+    uct_rc_iface_update_reads(op->iface);
+    uct_varuna_mlx5_op_purged(op);
 }
 
 /** The same as uct_ep_get_bcopy(); @a comp must be given. */
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_varuna_mlx5_read_t *read,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
+                          uct_completion_t *comp, uct_varuna_mlx5_done_t done)
 {
     uct_rc_iface_send_desc_t *desc;
     uct_varuna_mlx5_post_t post;
@@ -533,7 +559,7 @@ uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_varuna_mlx5_read_t *read,
         return UCS_ERR_UNSUPPORTED;
     }
 
-    desc->super.handler    = uct_varuna_mlx5_read_completed;
+    desc->super.handler    = done;
     desc->super.unpack_arg = read;
     desc->super.user_comp  = comp;
     desc->super.length     = length;
@@ -553,7 +579,7 @@ uct_varuna_mlx5_get_bcopy(uct_ep_h tl_ep, uct_varuna_mlx5_read_t *read,
 static UCS_F_ALWAYS_INLINE ucs_status_t
 uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                           size_t length, uint64_t remote_addr, uct_rkey_t rkey,
-                          uct_completion_t *comp)
+                          uct_completion_t *comp, uct_varuna_mlx5_done_t done)
 {
     uct_rc_iface_send_op_t *op;
     uct_varuna_mlx5_post_t post;
@@ -577,7 +603,7 @@ uct_varuna_mlx5_get_zcopy(uct_ep_h tl_ep, const uct_iov_t *iov, size_t iovcnt,
                              size);
 
     op            = uct_rc_iface_get_send_op(&post.iface->super);
-    op->handler   = uct_varuna_mlx5_zread_completed;
+    op->handler   = done;
     op->user_comp = comp;
     op->length    = length;
     op->flags    |= UCT_RC_IFACE_SEND_OP_FLAG_ZCOPY;

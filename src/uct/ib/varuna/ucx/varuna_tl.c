@@ -13,6 +13,8 @@
 #include "varuna_ud.h"
 #include "varuna_verbs.h"
 
+#include <ucs/debug/log.h>
+#include <pthread.h>
 #include <stddef.h>
 
 /* What differs between the transports. A function that is NULL has nothing to do, or is
@@ -120,11 +122,6 @@ int uct_varuna_tl_is_drained(uct_ep_h ep, unsigned kind)
     return uct_varuna_tls[kind].is_drained(ep, kind);
 }
 
-int uct_varuna_tl_drain(uct_ep_h ep, unsigned kind)
-{
-    return uct_varuna_tls[kind].drain(ep, kind);
-}
-
 int uct_varuna_tl_get_mark(uct_ep_h ep, unsigned kind, uint16_t *mark_p)
 {
     return uct_varuna_tls[kind].get_mark(ep, kind, mark_p);
@@ -164,10 +161,94 @@ ucs_status_t uct_varuna_tl_flush(uct_ep_h ep, unsigned kind, uct_completion_t *c
            uct_varuna_tls[kind].flush(ep, comp, num_psns_p);
 }
 
+/* --- Messages of UCX about NICs that are dead --- */
+
+/* More are not found: UCX's messages about them are shown */
+#define UCT_VARUNA_TL_MAX_DEAD       32
+
+/* Memory domains of NICs that are dead, NULL: a free place. Atomic */
+static uct_md_h uct_varuna_tl_dead[UCT_VARUNA_TL_MAX_DEAD];
+
+/* What UCX logs in this thread is no news */
+static __thread int uct_varuna_tl_is_quiet;
+
+static ucs_log_func_rc_t
+uct_varuna_tl_log(const char *file, unsigned line, const char *function, ucs_log_level_t level,
+                  const ucs_log_component_config_t *comp_conf, const char *message, va_list ap)
+{
+    return (uct_varuna_tl_is_quiet && (level > UCS_LOG_LEVEL_FATAL) &&
+            !ucs_log_is_enabled(UCS_LOG_LEVEL_DEBUG)) ? UCS_LOG_FUNC_RC_STOP :
+                                                        UCS_LOG_FUNC_RC_CONTINUE;
+}
+
+static void uct_varuna_tl_push_log(void)
+{
+    ucs_log_push_handler(uct_varuna_tl_log);
+}
+
+void uct_varuna_tl_note_dead(uct_md_h md, int is_dead)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uct_md_h former            = is_dead ? NULL : md;
+    unsigned i;
+
+    if (is_dead) {
+        pthread_once(&once, uct_varuna_tl_push_log);
+    }
+
+    for (i = 0; i < UCT_VARUNA_TL_MAX_DEAD; ++i) {
+        uct_md_h place = former;
+
+        if (__atomic_compare_exchange_n(&uct_varuna_tl_dead[i], &place, is_dead ? md : NULL, 0,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+            return;
+        }
+    }
+}
+
+/* @return Whether the NIC of an endpoint is dead, as far as is known. */
+static int uct_varuna_tl_is_dead(uct_ep_h ep)
+{
+    uct_md_h md = ucs_derived_of(ep->iface, uct_base_iface_t)->md;
+    unsigned i;
+
+    for (i = 0; i < UCT_VARUNA_TL_MAX_DEAD; ++i) {
+        if (__atomic_load_n(&uct_varuna_tl_dead[i], __ATOMIC_RELAXED) == md) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
 ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)
 {
-    return (uct_varuna_tls[kind].stop == NULL) ? UCS_OK :
-           uct_varuna_tls[kind].stop(ep);
+    ucs_status_t status = UCS_OK;
+
+    if (uct_varuna_tls[kind].stop != NULL) {
+        uct_varuna_tl_is_quiet = uct_varuna_tl_is_dead(ep);
+        status                 = uct_varuna_tls[kind].stop(ep);
+        uct_varuna_tl_is_quiet = 0;
+    }
+
+    return status;
+}
+
+int uct_varuna_tl_drain(uct_ep_h ep, unsigned kind)
+{
+    int is_drained;
+
+    uct_varuna_tl_is_quiet = uct_varuna_tl_is_dead(ep);
+    is_drained             = uct_varuna_tls[kind].drain(ep, kind);
+    uct_varuna_tl_is_quiet = 0;
+    return is_drained;
+}
+
+void uct_varuna_tl_destroy(uct_ep_h ep)
+{
+    uct_varuna_tl_is_quiet = uct_varuna_tl_is_dead(ep);
+    uct_ep_destroy(ep);
+    uct_varuna_tl_is_quiet = 0;
 }
 
 ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind,

@@ -70,6 +70,19 @@ ucs_status_t uct_varuna_tl_flush(uct_ep_h ep, unsigned kind, uct_completion_t *c
 /** Move an endpoint's queue pair to ERR. Any thread. */
 ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind);
 
+/** As uct_ep_destroy(). */
+void uct_varuna_tl_destroy(uct_ep_h ep);
+
+/**
+ * A NIC is dead, which the user is told once. UCX reports each command that such a NIC refuses by
+ * an error, and each request that it has not completed by a warning: what uct_varuna_tl_drain() and
+ * the two functions above cause is shown at level debug only. Any thread.
+ *
+ * @param [in] md       Its memory domain.
+ * @param [in] is_dead  0: it is about to be closed, or it is closed.
+ */
+void uct_varuna_tl_note_dead(uct_md_h md, int is_dead);
+
 /*
  * Stopping the responder's queue pair of an RC connection, so that nothing it has
  * accepted is written to memory any more.

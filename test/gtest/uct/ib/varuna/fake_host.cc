@@ -81,6 +81,7 @@ fake_host::fake_host(unsigned num_links, ucs_async_mode_t mode) :
         m_addrs.push_back(fake_lane::device_addr(fake_lane::lid(0, link)));
         m_md->links[link]   = link;
         m_md->nics[link].md = (uct_md_h)((char*)this + link); /* Not dereferenced */
+        m_md->nics[link].owner = link;
         snprintf(m_md->nics[link].dev_name, sizeof(m_md->nics[link].dev_name),
                  "fake_%u:1", link);
         own->nic = link;

@@ -407,6 +407,15 @@ ucs_status_t uct_varuna_ud_open(uct_iface_h data, uct_worker_h worker,
     return UCS_ERR_UNSUPPORTED;
 }
 
+void uct_varuna_tl_destroy(uct_ep_h ep)
+{
+    uct_ep_destroy(ep);
+}
+
+void uct_varuna_tl_note_dead(uct_md_h md, int is_dead)
+{
+}
+
 ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind)
 {
     return uct_varuna_compat_ep_invalidate(ep);

@@ -56,6 +56,8 @@ protected:
         return host->last_sent(UCT_VARUNA_CTL_OPEN_REP);
     }
 
+    uint16_t generation = 0; /* In CONNECT_REQ */
+
     void send_connect(const fake_peer &peer, uint64_t opening, uint32_t epoch,
                       unsigned nic = 0, size_t ep_len = fake_lane::EP_LEN,
                       uint32_t in_use = 0, uint32_t am_acked = 0)
@@ -67,6 +69,7 @@ protected:
         req.am_acked = am_acked;
 
         req.link       = nic;
+        req.generation = generation;
         req.device_len = device.size();
         req.ep_len     = ep_len;
         host->receive(peer, 0,

@@ -370,7 +370,7 @@ UCS_TEST_F(test_varuna_admin, only_its_own_socket_is_removed)
 /* Each cause has a name, and what is none of them shows nothing */
 UCS_TEST_F(test_varuna_admin, status_names_all_causes)
 {
-    const std::string expected[] = {"port", "heartbeat", "admin", "forced", "address"};
+    const std::string expected[] = {"port", "heartbeat", "admin", "forced", "address", "nic"};
     uct_varuna_admin_t user      = {};
     const uint64_t fences[]      = {0, 5, 1, 2, 3, 4};
     char buffer[1024];
@@ -390,8 +390,64 @@ UCS_TEST_F(test_varuna_admin, status_names_all_causes)
                 << i << ": " << buffer;
     }
     EXPECT_TRUE(strstr(buffer, " fences_reset=5 fences_lifetime=10 lifetime_dc=1"
-                       " lifetime_dead=2 lifetime_hung=3 lifetime_other=4\n") != NULL)
+                       " lifetime_dead=2 lifetime_hung=3 lifetime_other=4"
+                       " waits_for=-\n") != NULL)
             << buffer;
+    uct_varuna_admin_unregister(&user);
+}
+
+/* NICs are removed and added by the name of their device, or of a port of it. The last one that is
+ * up stays, and so does each if the process cannot open it again */
+UCS_TEST_F(test_varuna_admin, nics)
+{
+    static int can_remove;
+    const uint64_t fences[]       = {0, 0, 0, 0, 0, 0};
+    uct_varuna_link_table_t table = {};
+    uct_varuna_admin_t user       = {};
+    char answer[256];
+
+    auto command = [&](const std::string &line) {
+        uct_varuna_admin_command(line.c_str(), answer, sizeof(answer));
+        return std::string(answer);
+    };
+    auto refused = [&](const std::string &line, const std::string &text) {
+        EXPECT_NE(std::string::npos, command(line).find(text)) << line << ": " << answer;
+    };
+
+    can_remove      = 1;
+    user.num_links  = 3;
+    user.names[0]   = "fake_0:1";
+    user.names[1]   = "fake_0:2";
+    user.names[2]   = "fake_1:1";
+    user.fences[0]  = user.fences[1] = user.fences[2] = fences;
+    user.wake       = [](void*) {};
+    user.quiesce    = [](void*) {};
+    user.can_remove = [](void*, unsigned) { return can_remove; };
+    uct_varuna_link_table_init(&table, 3, 0, 1, 1);
+    uct_varuna_admin_register(&user);
+    refused("nic fake_2 remove", "no such NIC");
+    refused("nic fake remove", "no such NIC");
+    refused("nic fake_2 add", "no such NIC");
+    refused("nic fake_0 add", "was not removed");
+    refused("nic fake_0", "expected");
+    refused("nic fake_0 fail", "expected");
+    refused("nic " + std::string(99, 'x') + " remove", "expected");
+    can_remove = 0;
+    refused("nic fake_0 remove", "mode extended");
+    can_remove = 1;
+    EXPECT_EQ("ok\n", command("nic fake_0:2 remove"));
+    refused("nic fake_0:1 remove", "is being removed");
+    refused("nic fake_1 remove", "no other link");
+    EXPECT_EQ(0x3u, uct_varuna_admin_sync(&user, &table, 1));
+    EXPECT_EQ(0x3u, user.removed);
+    EXPECT_TRUE(uct_varuna_link_is_retired(&table, 1));
+    EXPECT_EQ(unsigned(UCT_VARUNA_LINK_CAUSE_NIC), table.links[0].causes);
+    refused("nic fake_1 remove", "no other link");
+    EXPECT_EQ("ok\n", command("nic fake_0 add"));
+    refused("nic fake_0 add", "was not removed");
+    (void)uct_varuna_admin_sync(&user, &table, 2);
+    EXPECT_EQ(0u, user.removed);
+    EXPECT_TRUE(uct_varuna_link_is_retired(&table, 1)) << "it is up when the NIC is back";
     uct_varuna_admin_unregister(&user);
 }
 
@@ -429,7 +485,7 @@ UCS_TEST_F(test_varuna_admin, progress_does_not_wait_for_who_asks)
         char buffer[1024];
         size_t length = rc_varuna_status(buffer, sizeof(buffer));
         EXPECT_EQ(strlen(buffer), length);
-        EXPECT_TRUE(strstr(buffer, "lifetime_other=0\nall") != NULL) << buffer;
+        EXPECT_TRUE(strstr(buffer, " waits_for=-\nall") != NULL) << buffer;
         EXPECT_TRUE(strstr(buffer, "some") == NULL) << buffer;
     });
     while (!is_listing) {

@@ -247,7 +247,7 @@ UCS_TEST_F(test_varuna_md, attr_is_what_all_can_do) {
     EXPECT_EQ(0u, attr.cap.alloc_mem_types);
     EXPECT_NEAR(2e-6, attr.reg_cost.c, 1e-9);
     EXPECT_NEAR(2e-9, attr.reg_cost.m, 1e-12);
-    EXPECT_EQ(sizeof(uct_varuna_packed_rkey_t) + (2 * sizeof(uint64_t)),
+    EXPECT_EQ(sizeof(uct_varuna_packed_rkey_t) + (2 * sizeof(uct_varuna_packed_key_t)),
               attr.rkey_packed_size);
 }
 

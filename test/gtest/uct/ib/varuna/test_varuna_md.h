@@ -27,7 +27,7 @@ protected:
 
     static constexpr size_t MAX_KEY =
             sizeof(uct_varuna_packed_rkey_t) +
-            (UCT_VARUNA_MAX_LINKS * UCT_VARUNA_INNER_KEY_SIZE);
+            (UCT_VARUNA_MAX_LINKS * sizeof(uct_varuna_packed_key_t));
 
     virtual void init()
     {
@@ -191,15 +191,12 @@ protected:
     /* A valid packed key, for tests that change it */
     uct_varuna_packed_rkey_t *make_key(uint8_t nic_map, void *buffer)
     {
-        uint8_t *key = (uint8_t*)uct_varuna_rkey_pack_header(
+        void *key = uct_varuna_rkey_pack_header(
                 nic_map, UCT_VARUNA_ATOMIC_NATIVE, UCT_VARUNA_DEVICE_HOST, 0, buffer);
-        uint64_t value;
 
         for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
             if (nic_map & UCS_BIT(nic)) {
-                value = 1000 + nic;
-                memcpy(key, &value, sizeof(value));
-                key += sizeof(value);
+                key = uct_varuna_rkey_pack_key(1000 + nic, 0, key);
             }
         }
         return (uct_varuna_packed_rkey_t*)buffer;

@@ -102,9 +102,9 @@ protected:
 
 /* --- Peers --- */
 
-/* A peer's NIC was reset: another number of the same port takes its place in the pair of links. A
- * message from before that is late */
-UCS_TEST_F(test_varuna_moves, number_of_a_nic_that_was_reset) {
+/* A peer's NIC was opened again: the pair of links stays, with the new generation. A message from
+ * before that is late */
+UCS_TEST_F(test_varuna_moves, generation_of_a_nic_that_was_reset) {
     std::string addr = host->address(guest);
     uct_varuna_parsed_addr_t parsed;
     uct_varuna_peer_t *peer = open_guest();
@@ -112,34 +112,49 @@ UCS_TEST_F(test_varuna_moves, number_of_a_nic_that_was_reset) {
     const char *reason;
 
     ASSERT_UCS_OK(uct_varuna_parse_addr(NULL, addr.data(), addr.size(), &parsed, &reason));
-    for (unsigned nic : {5, 1, 6}) {
-        parsed.links[1].nic = nic;
+    for (unsigned generation : {5, 1, 6}) {
+        parsed.links[1].generation = generation;
         ASSERT_UCS_OK(uct_varuna_peer_open(host->ctl(), &parsed, guest.secret, &self));
         ASSERT_EQ(peer, self);
-        EXPECT_EQ((nic == 1) ? 5u : nic, peer->links[1].nic);
-        EXPECT_EQ(1u, peer->links[1].port);
-        EXPECT_EQ(0u, peer->links[0].nic);
+        EXPECT_EQ((generation == 1) ? 5u : generation, peer->links[1].generation);
+        EXPECT_EQ(1u, peer->links[1].nic);
+        EXPECT_EQ(0u, peer->links[0].generation);
         EXPECT_EQ(0x3u, peer->link_map) << "it is in no other pair";
         uct_varuna_peer_put(host->ctl(), self);
     }
     uct_varuna_peer_put(host->ctl(), peer);
 }
 
-/* A NIC of ours was: the link that succeeds the former one reaches the same peers */
-UCS_TEST_F(test_varuna_moves, link_that_succeeds_another) {
-    uct_varuna_peer_t *peer  = host->know(server);
+/* While a NIC of ours is away, a peer whose address has other news is heard, and one that comes
+ * then is asked for its address when ours is back */
+UCS_TEST_F(test_varuna_moves, link_that_is_closed) {
     uct_varuna_peer_t *other = open_guest();
+    std::string addr         = host->address(guest);
+    uct_varuna_parsed_addr_t parsed;
+    uct_varuna_peer_t *peer, *self;
+    const char *reason;
 
+    host->iface()->links[1].is_closed = 1;
+    peer                              = host->know(server);
+    EXPECT_EQ(0x1u, peer->link_map);
+    ASSERT_UCS_OK(uct_varuna_parse_addr(NULL, addr.data(), addr.size(), &parsed, &reason));
+    parsed.links[1].generation = 1;
+    ASSERT_UCS_OK(uct_varuna_peer_open(host->ctl(), &parsed, guest.secret, &self));
+    EXPECT_EQ(1u, other->links[1].generation);
+    EXPECT_EQ(0x3u, other->link_map);
+    uct_varuna_peer_put(host->ctl(), self);
+    host->sent();
+
+    host->iface()->links[1].is_closed = 0;
     uct_varuna_ctl_lock(host->ctl());
-    uct_varuna_peers_join(host->ctl(), 1, 2);
+    uct_varuna_peers_join(host->ctl(), 1);
     uct_varuna_ctl_unlock(host->ctl());
-    for (uct_varuna_peer_t *each : {peer, other}) {
-        EXPECT_EQ(0x7u, each->link_map);
-        EXPECT_EQ(1u, each->links[2].nic);
-        EXPECT_EQ(device(each, 1), device(each, 2));
-        EXPECT_NE(each->links[1].ctl_addr, each->links[2].ctl_addr);
-        uct_varuna_peer_put(host->ctl(), each);
-    }
+    std::vector<fake_host::message> sent = host->sent();
+    ASSERT_EQ(1u, sent.size());
+    EXPECT_EQ(UCT_VARUNA_CTL_LINKS_REQ, sent[0].hdr.type);
+    EXPECT_EQ(server.uuid, sent[0].hdr.dest);
+    uct_varuna_peer_put(host->ctl(), peer);
+    uct_varuna_peer_put(host->ctl(), other);
 }
 
 UCS_TEST_F(test_varuna_moves, known_peer_is_asked_and_answers) {

@@ -26,24 +26,6 @@ UCS_TEST_F(test_varuna_parse, addr_full) {
 }
 
 /* They are printed: a peer must not write lines of our log */
-/* A NIC that was reset has another number than its port */
-UCS_TEST_F(test_varuna_parse, addr_numbers) {
-    uct_varuna_parsed_link_t link;
-
-    for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
-        EXPECT_EQ(nic, uct_varuna_wire_nic(nic, nic));
-        for (unsigned port = 0; port < UCT_VARUNA_MAX_LINKS; ++port) {
-            EXPECT_TRUE(uct_varuna_wire_nic_is_valid(uct_varuna_wire_nic(nic, port)));
-            uct_varuna_parse_nic(uct_varuna_wire_nic(nic, port), &link);
-            EXPECT_EQ(nic, link.nic);
-            EXPECT_EQ(port, link.port);
-        }
-    }
-    EXPECT_FALSE(uct_varuna_wire_nic_is_valid(UCT_VARUNA_MAX_LINKS));
-    EXPECT_FALSE(uct_varuna_wire_nic_is_valid((UCT_VARUNA_MAX_LINKS + 1) <<
-                                              UCT_VARUNA_WIRE_NIC_BITS));
-}
-
 UCS_TEST_F(test_varuna_parse, addr_names) {
     const size_t name_len = ucs_offsetof(uct_varuna_addr_link_t, name_len);
     std::string entry     = link(0, 17);

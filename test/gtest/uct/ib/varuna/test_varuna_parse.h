@@ -162,9 +162,9 @@ protected:
         rkey.magic    = UCT_VARUNA_WIRE_MAGIC;
         rkey.version  = UCT_VARUNA_WIRE_VERSION;
         rkey.num_keys = num_keys;
-        rkey.key_size = 8;
+        rkey.key_size = sizeof(uct_varuna_packed_key_t);
         rkey.nic_map  = (1u << num_keys) - 1;
-        return bytes(rkey) + fill(num_keys * 8, 'k');
+        return bytes(rkey) + fill(num_keys * sizeof(uct_varuna_packed_key_t), 'k');
     }
 
     static uct_varuna_ctl_open_rep_t open_rep_body()

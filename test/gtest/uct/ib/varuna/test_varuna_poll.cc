@@ -23,7 +23,7 @@ extern "C" {
 
 class test_varuna_poll : public ucs::test {
 protected:
-    static constexpr unsigned BUS_CALLS = 16; /* Maximum calls between two polls */
+    static constexpr unsigned BUS_CALLS = 32; /* Maximum calls between two polls */
 
     static void ignored(void *, unsigned, const uct_varuna_ctl_hdr_t *, const void *)
     {
@@ -133,7 +133,7 @@ protected:
     uct_varuna_responder_t     m_responder;
 };
 
-UCS_TEST_F(test_varuna_poll, every_16th_call) {
+UCS_TEST_F(test_varuna_poll, every_32nd_call) {
     for (unsigned before = 0; before < 2 * BUS_CALLS; ++before) {
         unsigned calls = 0;
 

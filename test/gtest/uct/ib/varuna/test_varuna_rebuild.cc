@@ -83,6 +83,31 @@ UCS_TEST_F(test_varuna_rebuild, refused_link_is_left) {
     EXPECT_EQ(0u, host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ).link);
 }
 
+/* A connection is asked for with the generation that the peer's NIC had when its lane was made */
+UCS_TEST_F(test_varuna_rebuild, connection_to_one_life) {
+    fake_host::message first, again;
+
+    use_no_fallback();
+    opened();
+    ep->peer->links[0].generation = rkey.generations[0] = 3;
+    take();
+    first = host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ);
+    EXPECT_EQ(0u, first.link);
+    EXPECT_EQ(3u, first.as<uct_varuna_ctl_connect_t>().generation);
+    take(pause());
+    again = host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ);
+    EXPECT_EQ(first.hdr.epoch, again.hdr.epoch);
+    EXPECT_EQ(3u, again.as<uct_varuna_ctl_connect_t>().generation);
+
+    ep->peer->links[0].generation = rkey.generations[0] = 4;
+    take(2 * pause());
+    EXPECT_EQ(0u, host->sent().size());
+    take(2 * pause());
+    again = host->last_sent(UCT_VARUNA_CTL_CONNECT_REQ);
+    EXPECT_NE(first.hdr.epoch, again.hdr.epoch);
+    EXPECT_EQ(1u, again.link) << "the other one may be tried later";
+}
+
 /* Nothing can be connected on link 0, and link 1 works */
 UCS_TEST_F(test_varuna_rebuild, link_that_cannot_be_connected_is_left) {
     scoped_log_handler slh(hide_warns_logger);
@@ -264,22 +289,26 @@ UCS_TEST_F(test_varuna_rebuild, resend_leaves_a_silent_link) {
     lane(0).complete();
 }
 
-/* --- Keys for NICs of the peer that were reset --- */
+/* --- Keys for NICs of the peer that were opened again --- */
 
 class test_varuna_key : public test_varuna_recovery {
 protected:
-    static constexpr uint64_t TOKEN = 0x70ce4;
-    static constexpr unsigned NIC   = NUM_LINKS; /* The first one's new number */
+    static constexpr uint64_t TOKEN    = 0x70ce4;
+    static constexpr uint64_t LOGS_KEY = 0x1065;
+    static constexpr unsigned NIC   = 0;
+    static constexpr unsigned NONE  = NUM_LINKS; /* There is no such NIC */
 
     virtual void init()
     {
         test_varuna_recovery::init();
         host->iface()->md->ib = m_ib.component();
-        for (unsigned nic = NIC; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+        for (unsigned nic = NONE; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
             rkey.keys[nic] = UCT_INVALID_RKEY;
         }
         m_logs     = rkey;
         rkey.token = TOKEN;
+        ASSERT_UCS_OK(uct_rkey_unpack(m_ib.component(), &LOGS_KEY, &m_logs.inner[NIC]));
+        m_logs.keys[NIC] = m_logs.inner[NIC].rkey;
     }
 
     virtual void cleanup()
@@ -292,11 +321,27 @@ protected:
         test_varuna_recovery::cleanup();
     }
 
+    /* @return A key of the user's that was packed in this life of the NIC */
+    uct_varuna_rkey_t *unpacked(unsigned generation)
+    {
+        uint8_t buffer[128];
+        uct_varuna_rkey_t *key = NULL;
+
+        uct_varuna_rkey_pack_key(0x4b, generation,
+                                 uct_varuna_rkey_pack_header(UCS_BIT(NIC),
+                                                             UCT_VARUNA_ATOMIC_NATIVE,
+                                                             UCT_VARUNA_DEVICE_HOST, TOKEN,
+                                                             buffer));
+        EXPECT_UCS_OK(uct_varuna_rkey_unpack(m_ib.component(), buffer, &key));
+        return key;
+    }
+
     /* The peer's address shows it */
     void reset_far_nic()
     {
-        ep->peer->links[0].nic = NIC;
-        ep->peer->returned     = UCS_BIT(0);
+        ++ep->peer->links[0].generation;
+        uct_varuna_rkeys_renew(ep->peer->uuid, NIC, ep->peer->links[0].generation);
+        ep->peer->returned            = UCS_BIT(0);
         uct_varuna_link_raise(host->iface());
     }
 
@@ -315,14 +360,16 @@ protected:
         return req;
     }
 
-    void answer(uint64_t token, ucs_status_t status, uint64_t key = 0, unsigned nic = NIC)
+    void answer(uint64_t token, ucs_status_t status, uint64_t key = 0, unsigned nic = NIC,
+                unsigned generation = 1)
     {
         uct_varuna_ctl_key_rep_t rep = {};
 
-        rep.token  = token;
-        rep.key    = key;
-        rep.status = status;
-        rep.nic    = nic;
+        rep.token      = token;
+        rep.key        = key;
+        rep.status     = status;
+        rep.nic        = nic;
+        rep.generation = generation;
         uct_varuna_ep_handle_key_rep(ep, &rep);
     }
 
@@ -377,45 +424,59 @@ UCS_TEST_F(test_varuna_key, is_completed_before_the_link_is_used) {
     ASSERT_EQ(1u, ep->lane.link);
     EXPECT_EQ(0u, uct_varuna_ep_keyless_links(ep));
     ASSERT_UCS_OK(put(1));
-    EXPECT_EQ(0u, asked().nic) << "nothing was reset";
+    EXPECT_EQ(0u, asked().generation) << "nothing was reset";
 
     reset_far_nic();
     EXPECT_EQ(UCS_BIT(0), uct_varuna_ep_keyless_links(ep));
+    EXPECT_EQ(0u, newest()->keys[NIC]);
     uct_varuna_ep_complete_logs(ep, ucs_get_time());
     uct_varuna_ep_complete_logs(ep, ucs_get_time());
-    EXPECT_EQ(NIC, asked().nic);
-    ASSERT_UCS_OK(put(2));
-    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
     uct_varuna_ctl_key_req_t req = asked();
     EXPECT_EQ(NIC, req.nic);
+    EXPECT_EQ(1u, req.generation);
+    EXPECT_EQ(0u, req.token);
+    EXPECT_EQ(UCT_INVALID_RKEY, m_logs.keys[NIC]) << "its former life";
+    EXPECT_EQ(0u, m_ib.num_rkeys);
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]) << "it was posted before";
+    EXPECT_EQ(0u, newest()->keys[NIC + 1]);
+    ASSERT_UCS_OK(put(2));
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
+    req = asked();
+    EXPECT_EQ(NIC, req.nic);
+    EXPECT_EQ(1u, req.generation);
     EXPECT_EQ(TOKEN, req.token);
     EXPECT_EQ(TARGET, req.addr);
     ASSERT_UCS_OK(put(3));
-    EXPECT_EQ(0u, asked().nic) << "it was asked";
+    EXPECT_EQ(0u, asked().generation) << "it was asked";
 
     answer(TOKEN + 1, UCS_OK, 0x1234);
-    answer(TOKEN, UCS_OK, 0x1234, NIC + 1);
+    answer(TOKEN, UCS_OK, 0x1234, NONE);
+    answer(TOKEN, UCS_OK, 0x1234, NIC, 0);
+    answer(TOKEN, UCS_OK, 0x1234, NIC, 2);
     answer(TOKEN, UCS_ERR_NO_RESOURCE);
     ASSERT_UCS_OK(put(4));
     EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
-    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC + 1]);
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NONE]);
     answer(TOKEN, UCS_OK, 0x1234);
     ASSERT_UCS_OK(put(5));
     EXPECT_EQ(0x1234u, newest()->keys[NIC]);
-    EXPECT_EQ(UCT_INVALID_RKEY, rkey.keys[NIC + 1]);
+    EXPECT_EQ(UCT_INVALID_RKEY, rkey.keys[NONE]);
 
+    answer(0, UCS_OK, 0x5678, NIC, 0);
+    answer(0, UCS_OK, 0x5678, NIC, 2);
+    EXPECT_EQ(UCT_INVALID_RKEY, m_logs.keys[NIC]);
     answer(0, UCS_OK, 0x5678);
     EXPECT_EQ(0x5678u, m_logs.keys[NIC]);
+    EXPECT_EQ(1u, m_logs.generations[NIC]);
     EXPECT_EQ(UCS_BIT(0), uct_varuna_ep_keyless_links(ep)) << "it finds out what it uses";
-    EXPECT_EQ(0u, asked().nic);
+    EXPECT_EQ(0u, asked().generation);
 }
 
 /* A request whose key is not complete leaves the link before it is posted there. To a region
  * that is gone it is posted, to fail as on any link */
 UCS_TEST_F(test_varuna_key, first_use_leaves_the_link) {
-    ep->peer->links[0].nic = NIC;
-    ep->peer->returned     = UCS_BIT(0);
-    m_logs.keys[NIC]           = 1;
+    reset_far_nic();
+    m_logs.generations[NIC]    = 1;
     ep->remote.logs_addr       = LOGS;
     ep->remote.opening         = OPENING;
     ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
@@ -439,41 +500,51 @@ UCS_TEST_F(test_varuna_key, first_use_leaves_the_link) {
     ep->hot.far_nic = NIC;
     ASSERT_UCS_OK(put(2));
     EXPECT_EQ(2u, puts(lane(1)).size());
-    m_logs.keys[NIC] = UCT_INVALID_RKEY; /* It is no key of m_ib */
 }
 
 /* On RC the gate is closed for a request whose key lacks a NIC, whatever lane the endpoint has. It
  * is open again for the same key once that is complete, and for messages at any time */
 UCS_TEST_F(test_varuna_key, gate_is_open_for_what_has_it) {
-    uct_varuna_rkey_t fresh = rkey;
+    uct_varuna_rkey_t *old   = unpacked(0);
+    uct_varuna_rkey_t *fresh = unpacked(1);
 
-    fresh.keys[NIC]  = 0x9abc;
-    fresh.lacks     &= ~UCS_BIT(NIC);
     link_down(0);
     open();
     ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
-    EXPECT_TRUE(is_fast(&rkey));
+    EXPECT_TRUE(is_fast(old));
 
     reset_far_nic();
-    EXPECT_FALSE(is_fast(&rkey));
+    EXPECT_FALSE(is_fast(old));
     EXPECT_EQ(TOKEN, asked().token);
-    EXPECT_FALSE(is_fast(&rkey));
-    EXPECT_TRUE(is_fast(&fresh)) << "it was packed after the reset";
-    EXPECT_FALSE(is_fast(&rkey));
+    EXPECT_FALSE(is_fast(old));
+    EXPECT_TRUE(is_fast(fresh)) << "it was packed after the reset";
+    EXPECT_FALSE(is_fast(old));
     EXPECT_TRUE(is_fast(NULL)) << "a message";
 
     answer(TOKEN, UCS_OK, 0x1234);
-    EXPECT_TRUE(is_fast(&rkey));
-    EXPECT_EQ(0x1234u, rkey.keys[NIC]);
-    EXPECT_TRUE(is_fast(&rkey));
+    EXPECT_TRUE(is_fast(old));
+    EXPECT_EQ(0x1234u, old->keys[NIC]);
+    EXPECT_TRUE(is_fast(old));
 
-    /* It is reset once more */
-    ep->peer->links[0].nic = NIC + 1;
-    uct_varuna_link_raise(host->iface());
-    EXPECT_FALSE(is_fast(&rkey));
-    EXPECT_FALSE(is_fast(&fresh));
-    answer(TOKEN, UCS_OK, 0x5678, NIC + 1);
-    EXPECT_TRUE(is_fast(&rkey));
+    /* It is reset once more: the same again */
+    asked();
+    reset_far_nic();
+    EXPECT_FALSE(is_fast(old));
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
+    EXPECT_EQ(2u, asked().generation);
+    EXPECT_FALSE(is_fast(fresh));
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
+    answer(TOKEN, UCS_OK, 0x4321, NIC, 1);
+    EXPECT_FALSE(is_fast(old));
+    EXPECT_EQ(UCT_INVALID_RKEY, newest()->keys[NIC]);
+    answer(TOKEN, UCS_OK, 0x5678, NIC, 2);
+    EXPECT_TRUE(is_fast(old));
+    EXPECT_TRUE(is_fast(fresh));
+    EXPECT_EQ(0x5678u, old->keys[NIC]);
+    EXPECT_EQ(0x5678u, fresh->keys[NIC]);
+    EXPECT_EQ(0u, asked().generation);
+    uct_varuna_rkey_release(m_ib.component(), old);
+    uct_varuna_rkey_release(m_ib.component(), fresh);
 }
 
 /* A put that turns out to be empty needs no key. One that is not takes the slow path if its key

@@ -162,7 +162,8 @@ UCS_TEST_F(test_varuna_received, kept_descriptor_is_released_by_us) {
     /* Our header is in front of the user's data, and the headroom in front of that */
     void *desc = &m_buffer[64 + sizeof(uct_varuna_am_hdr_t) -
                            host->iface()->rx_headroom];
-    EXPECT_EQ(&host->responder()->received.release_desc, uct_recv_desc(desc));
+    EXPECT_EQ(&host->responder()->received.release[0].desc, uct_recv_desc(desc));
+    EXPECT_EQ(1u, host->iface()->links[0].num_kept) << "its link is not closed meanwhile";
 }
 
 /* Only a faulty or hostile peer sends these: they are counted */

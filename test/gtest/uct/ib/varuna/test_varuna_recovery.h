@@ -73,7 +73,7 @@ protected:
         ep = create();
         memset(&rkey, 0, sizeof(rkey));
         rkey.num_keys = num_links();
-        rkey.lacks    = ~UCS_MASK(num_links()) | UCT_VARUNA_RKEY_LACKS_ANY;
+        rkey.lacks    = UINT8_MAX;
         memset(ring, 0, sizeof(ring));
         m_comp.func   = [](uct_completion_t*) {};
         m_comp.status = UCS_OK;

@@ -33,7 +33,7 @@ ucs_status_t uct_varuna_amo_native_start(uct_varuna_ep_t *ep,
     req->atomic.value    = args->value;
     req->atomic.result   = args->result;
     status               = uct_varuna_req_start(iface, ep, req, type, args->comp,
-                                                args->width, 0);
+                                                args->width);
     return (uct_varuna_req_infos[type].has_answer && (status == UCS_OK)) ?
            UCS_INPROGRESS : status;
 }

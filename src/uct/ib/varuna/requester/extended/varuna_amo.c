@@ -401,7 +401,7 @@ void uct_varuna_amo_step_completion(uct_completion_t *comp)
 /* What a completed request needs more than to be taken from the ring, or the end of a slab */
 #define UCT_VARUNA_AMO_PAIR_UNUSUAL \
     (UCT_VARUNA_REQ_FLAG_FIRST | UCT_VARUNA_REQ_FLAG_BCOPY | UCT_VARUNA_REQ_FLAG_LAST | \
-     UCT_VARUNA_REQ_FLAG_LOST)
+     UCT_VARUNA_REQ_FLAG_LOST | UCT_VARUNA_REQ_FLAG_ORPHAN)
 
 /* It is usually the oldest request, and then no other one has to be looked at. */
 void uct_varuna_amo_pair_completion(uct_completion_t *comp)
@@ -410,9 +410,8 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
     uct_varuna_ep_t *ep   = req->ep;
     uct_varuna_amo_ext_t *amo;
 
-    if (ucs_unlikely((ep == NULL) || (comp->status != UCS_OK) ||
-                     (ep->hot.reqs.tail != req) ||
-                     (req->flags & UCT_VARUNA_AMO_PAIR_UNUSUAL))) {
+    if (ucs_unlikely((req->flags & UCT_VARUNA_AMO_PAIR_UNUSUAL) ||
+                     (comp->status != UCS_OK) || (ep->hot.reqs.tail != req))) {
         uct_varuna_req_completion(comp);
         return;
     }
@@ -423,7 +422,7 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
     ep->lane.acked_psn = req->end_psn;
     --ep->hot.num_reqs;
     --uct_varuna_ep_requester(ep)->outstanding;
-    uct_varuna_ring_pull_plain(&ep->hot.reqs);
+    uct_varuna_ring_pull_plain(&ep->hot.reqs, req);
     uct_varuna_amo_step(amo);
     uct_varuna_ep_finished_some(ep);
 }
@@ -611,6 +610,7 @@ static int uct_varuna_amo_extended_is_away(uct_varuna_ep_t *ep)
 const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
     .start      = uct_varuna_amo_start,
     .get        = uct_varuna_amo_extended_get,
+    .get_max    = sizeof(uint64_t),
     .init       = uct_varuna_amo_extended_init,
     .listen     = uct_varuna_amo_home_listen,
     .open       = uct_varuna_amo_extended_open,

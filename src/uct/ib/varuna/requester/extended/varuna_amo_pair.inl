@@ -61,7 +61,7 @@ uct_varuna_amo_pair_push(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo,
     uct_varuna_ep_t *ep = amo->super.ep;
 
     uct_varuna_lane_advance_psn(&ep->lane, 1);
-    uct_varuna_req_posted(ep, req, type, &req->comp);
+    uct_varuna_req_posted(ep, req, type, req->length, &req->comp);
     uct_varuna_req_push(iface, ep, req, type);
 }
 
