@@ -35,11 +35,11 @@ static void uct_varuna_rest_end(uct_varuna_iface_t *iface, uct_varuna_rest_t *re
         /* Its accounts are settled now, so UCX must not know it when errors of what was settled
          * are polled */
         rest->release(rest->arg, rest->inner);
-        uct_varuna_tl_end_reset(rest->inner, rest->kind);
-        uct_varuna_tl_stop(rest->inner, rest->kind);
+        uct_varuna_tl_destroy_reset(rest->inner, rest->kind);
+    } else {
+        uct_varuna_lane_ep_destroy(iface, rest->inner, rest->kind);
     }
 
-    uct_varuna_lane_ep_destroy(iface, rest->inner, rest->kind);
     ucs_free(rest);
 }
 

@@ -301,7 +301,6 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_req_succeeded(uct_completion_t *comp,
     uct_completion_t *user_comp;
 
     if (ucs_unlikely((req->flags & UCT_VARUNA_REQ_FLAGS_NOT_PLAIN) ||
-                     (is_read && (req->device != UCT_VARUNA_DEVICE_HOST)) ||
                      (ep->hot.reqs.tail != req))) {
         uct_varuna_req_completion(comp);
         return;
@@ -309,8 +308,7 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_req_succeeded(uct_completion_t *comp,
 
     ep->lane.acked_psn = req->end_psn;
     if (is_read) {
-        --ep->hot.num_reads;
-        ep->num_settled = req->log_sn;
+        uct_varuna_ep_retire_read(ep, req);
     }
 
     user_comp = req->user_comp;

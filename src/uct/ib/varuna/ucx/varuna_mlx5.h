@@ -13,8 +13,6 @@
 #include <uct/api/uct.h>
 #include <stdint.h>
 
-struct uct_ib_device;
-
 /**
  * Check whether an inner endpoint has anything in flight.
  *
@@ -151,38 +149,7 @@ void *uct_varuna_ib_symbol(uct_iface_h iface, const char *name);
 
 /* --- Stopping a queue pair --- */
 
-/* Stopping the responder's queue pair of an RC connection, so that nothing it has
- * accepted is written to memory any more.
- *
- * ERR stops the queue pair from accepting packets. No document says that what it has
- * accepted is in memory then; RESET says so, because the queue pair's resources may be
- * used otherwise after it. In order:
- *
- *     uct_ep_invalidate()                   ERR
- *     uct_varuna_mlx5_ep_wait_last_wqe()    the shared receive queue is left alone
- *     uct_varuna_mlx5_ep_query_epsn()       RESET clears it
- *     uct_varuna_mlx5_ep_reset()
- *     ...                                   what is in memory, is there
- *     uct_varuna_mlx5_ep_end_reset()        before UCX destroys the endpoint */
-
-/**
- * Wait until a queue pair in ERR has taken its last buffer from its shared receive queue
- * (IBTA 10.3.1, event LAST_WQE_REACHED). A buffer that it holds at RESET is lost, and UCX
- * never destroys a queue pair without the event. Any thread.
- *
- * @param [in] deadline  Some NICs never raise the event. 0: only look whether it came.
- *
- * @return UCS_OK, or UCS_ERR_TIMED_OUT.
- */
-ucs_status_t uct_varuna_mlx5_ep_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline);
-
-/**
- * Move a queue pair from ERR to RESET. On return, all writes that it has accepted are in
- * memory. What it has sent (flow control's credits) may be unfinished: RESET discards it,
- * and uct_varuna_mlx5_ep_end_reset() settles the accounts. Any thread.
- *
- * @return UCS_OK, or the device's error.
- */
+/* See uct_varuna_tl_reset(). */
 ucs_status_t uct_varuna_mlx5_ep_reset(uct_ep_h ep);
 
 /** Move a queue pair from RESET to INIT, from where UCX can move it to ERR, and settle
@@ -191,22 +158,31 @@ void uct_varuna_mlx5_ep_end_reset(uct_ep_h ep);
 
 /* --- LAST_WQE_REACHED --- */
 
-/* The event LAST_WQE_REACHED of a queue pair, which UCX counts for each device. */
+/** The event of a queue pair, which UCX counts for each device. */
+typedef struct uct_varuna_last_wqe {
+    struct uct_ib_device *dev;
+    uint32_t             qp_num;
+    int                  channel_fd; /* Where it may come besides the device's file, or -1 */
+} uct_varuna_last_wqe_t;
 
-/**
- * Wait for the event. Any thread.
- *
- * @param [in] channel_fd  Where the event may come besides the device's file; -1: nowhere.
- * @param [in] deadline    Until when to wait, if it has not come.
- *
- * @return UCS_OK, or UCS_ERR_TIMED_OUT.
- */
-ucs_status_t uct_varuna_last_wqe_wait(struct uct_ib_device *dev, uint32_t qp_num,
-                                      int channel_fd, ucs_time_t deadline);
+/** Find the event of an RC endpoint. */
+void uct_varuna_mlx5_ep_last_wqe(uct_ep_h ep, uct_varuna_last_wqe_t *event);
+
+/** See uct_varuna_tl_wait_last_wqe(). */
+ucs_status_t
+uct_varuna_last_wqe_wait(const uct_varuna_last_wqe_t *event, ucs_time_t deadline);
 
 /** The next ERR raises the event again, for which UCX waits before it destroys the queue
- *  pair. It does not expect one that comes after it has waited. */
-void uct_varuna_last_wqe_forget(struct uct_ib_device *dev, uint32_t qp_num);
+ *  pair. Main thread. */
+void uct_varuna_last_wqe_forget(const uct_varuna_last_wqe_t *event);
+
+/**
+ * UCX does not wait for the event of a destroyed endpoint any longer, and destroys the queue pair
+ * with the interface. For one whose event may come twice: UCX (as of 1.22) makes a callback of each
+ * that comes before it has progressed, knows only of the last of them, and calls the first one when
+ * the endpoint's memory is freed. Main thread.
+ */
+void uct_varuna_last_wqe_ignore(const uct_varuna_last_wqe_t *event);
 
 /* --- Credits --- */
 

@@ -33,7 +33,7 @@ typedef struct uct_varuna_tl {
     ucs_status_t               (*flush)(uct_ep_h ep, uct_completion_t *comp,
                                         unsigned *num_psns_p);
     ucs_status_t               (*stop)(uct_ep_h ep);
-    ucs_status_t               (*wait_last_wqe)(uct_ep_h ep, ucs_time_t deadline);
+    void                       (*last_wqe)(uct_ep_h ep, uct_varuna_last_wqe_t *event);
     ucs_status_t               (*query_epsn)(uct_ep_h ep, uint32_t *epsn_p);
     ucs_status_t               (*query_sq)(uct_ep_h ep, uint32_t *psn_p,
                                            uint32_t *mtu_p);
@@ -75,7 +75,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
     [UCT_VARUNA_LANE_RC] = {
         UCT_VARUNA_TL_MLX5,
         .progress        = uct_varuna_mlx5_progress,
-        .wait_last_wqe   = uct_varuna_mlx5_ep_wait_last_wqe,
+        .last_wqe        = uct_varuna_mlx5_ep_last_wqe,
         .query_epsn      = uct_varuna_mlx5_ep_query_epsn,
         .query_sq        = uct_varuna_mlx5_ep_query_sq,
         .reset           = uct_varuna_mlx5_ep_reset,
@@ -102,7 +102,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
         .has_rx          = uct_varuna_mlx5_has_rx,
         .flush           = uct_varuna_verbs_flush,
         .stop            = uct_varuna_verbs_stop,
-        .wait_last_wqe   = uct_varuna_verbs_wait_last_wqe,
+        .last_wqe        = uct_varuna_verbs_last_wqe,
         .query_epsn      = uct_varuna_verbs_query_epsn,
         .query_sq        = uct_varuna_verbs_query_sq,
         .reset           = uct_varuna_verbs_reset,
@@ -254,7 +254,10 @@ void uct_varuna_tl_destroy(uct_ep_h ep)
 ucs_status_t uct_varuna_tl_wait_last_wqe(uct_ep_h ep, unsigned kind,
                                          ucs_time_t deadline)
 {
-    return uct_varuna_tls[kind].wait_last_wqe(ep, deadline);
+    uct_varuna_last_wqe_t event;
+
+    uct_varuna_tls[kind].last_wqe(ep, &event);
+    return uct_varuna_last_wqe_wait(&event, deadline);
 }
 
 ucs_status_t uct_varuna_tl_query_epsn(uct_ep_h ep, unsigned kind, uint32_t *epsn_p)
@@ -273,9 +276,19 @@ ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind)
     return uct_varuna_tls[kind].reset(ep);
 }
 
-void uct_varuna_tl_end_reset(uct_ep_h ep, unsigned kind)
+void uct_varuna_tl_destroy_reset(uct_ep_h ep, unsigned kind)
 {
+    uct_varuna_last_wqe_t event;
+    int may_come_twice;
+
+    uct_varuna_tls[kind].last_wqe(ep, &event);
+    may_come_twice = (uct_varuna_last_wqe_wait(&event, 0) != UCS_OK);
     uct_varuna_tls[kind].end_reset(ep);
+    uct_varuna_tl_stop(ep, kind);
+    uct_varuna_tl_destroy(ep);
+    if (may_come_twice) {
+        uct_varuna_last_wqe_ignore(&event);
+    }
 }
 
 unsigned uct_varuna_tl_am_overhead(unsigned kind)

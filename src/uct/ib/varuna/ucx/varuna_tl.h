@@ -96,7 +96,7 @@ void uct_varuna_tl_note_dead(uct_md_h md, int is_dead);
  *     uct_varuna_tl_query_epsn()            RESET clears it
  *     uct_varuna_tl_reset()
  *     ...                                   what is in memory, is there
- *     uct_varuna_tl_end_reset()             before UCX destroys the endpoint
+ *     uct_varuna_tl_destroy_reset()
  */
 
 /**
@@ -128,9 +128,10 @@ ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,
  */
 ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind);
 
-/** Prepare a queue pair that was in RESET to be destroyed by UCX, and settle UCX's
- *  accounts of what RESET has discarded. Main thread. */
-void uct_varuna_tl_end_reset(uct_ep_h ep, unsigned kind);
+/** As uct_ep_destroy(), for a queue pair in RESET: settle UCX's accounts of what RESET has discarded,
+ *  and move it to where UCX can destroy it. If the event LAST_WQE_REACHED has not come yet, the
+ *  queue pair is destroyed with the inner interface. Main thread. */
+void uct_varuna_tl_destroy_reset(uct_ep_h ep, unsigned kind);
 
 /** @return Bytes which a transport puts before an AM's header on the wire. */
 unsigned uct_varuna_tl_am_overhead(unsigned kind);

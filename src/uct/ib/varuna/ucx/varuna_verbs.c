@@ -367,11 +367,11 @@ ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep)
     return uct_varuna_verbs_modify(ep, IBV_QPS_ERR);
 }
 
-ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline)
+void uct_varuna_verbs_last_wqe(uct_ep_h ep, uct_varuna_last_wqe_t *event)
 {
-    return uct_varuna_last_wqe_wait(
-            uct_ib_iface_device(ucs_derived_of(ep->iface, uct_ib_iface_t)),
-            uct_varuna_verbs_fence_ep(ep)->qp->qp_num, -1, deadline);
+    event->dev        = uct_ib_iface_device(ucs_derived_of(ep->iface, uct_ib_iface_t));
+    event->qp_num     = uct_varuna_verbs_fence_ep(ep)->qp->qp_num;
+    event->channel_fd = -1;
 }
 
 ucs_status_t uct_varuna_verbs_reset(uct_ep_h ep)
@@ -386,10 +386,11 @@ ucs_status_t uct_varuna_verbs_reset(uct_ep_h ep)
 
 void uct_varuna_verbs_end_reset(uct_ep_h ep)
 {
+    uct_varuna_last_wqe_t event;
+
     if (uct_varuna_verbs_modify(ep, IBV_QPS_INIT) == UCS_OK) {
-        uct_varuna_last_wqe_forget(
-                uct_ib_iface_device(ucs_derived_of(ep->iface, uct_ib_iface_t)),
-                uct_varuna_verbs_fence_ep(ep)->qp->qp_num);
+        uct_varuna_verbs_last_wqe(ep, &event);
+        uct_varuna_last_wqe_forget(&event);
     }
 }
 

@@ -7,7 +7,7 @@
 #ifndef UCT_VARUNA_VERBS_H_
 #define UCT_VARUNA_VERBS_H_
 
-#include <uct/ib/varuna/core/varuna_def.h>
+#include "varuna_mlx5.h"
 
 int uct_varuna_verbs_is_drained(uct_ep_h ep, unsigned kind);
 
@@ -32,7 +32,7 @@ unsigned uct_varuna_verbs_refill(uct_iface_h iface);
 
 ucs_status_t uct_varuna_verbs_stop(uct_ep_h ep);
 
-ucs_status_t uct_varuna_verbs_wait_last_wqe(uct_ep_h ep, ucs_time_t deadline);
+void uct_varuna_verbs_last_wqe(uct_ep_h ep, uct_varuna_last_wqe_t *event);
 
 ucs_status_t uct_varuna_verbs_query_epsn(uct_ep_h ep, uint32_t *epsn_p);
 

@@ -360,10 +360,12 @@ ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind)
     return status;
 }
 
-void uct_varuna_tl_end_reset(uct_ep_h ep, unsigned kind)
+void uct_varuna_tl_destroy_reset(uct_ep_h ep, unsigned kind)
 {
     EXPECT_TRUE(fake_ep(ep)->in_reset);
     fake_ep(ep)->in_reset = false;
+    uct_varuna_tl_stop(ep, kind);
+    uct_ep_destroy(ep);
 }
 
 ucs_status_t uct_varuna_tl_query_sq(uct_ep_h ep, unsigned kind, uint32_t *psn_p,

@@ -502,6 +502,38 @@ UCS_TEST_F(test_varuna_key, first_use_leaves_the_link) {
     EXPECT_EQ(2u, puts(lane(1)).size());
 }
 
+/* While what waits lacks keys on all links, they are asked for. A link is used as soon as its key is
+ * there, however long the distance of the tries has become */
+UCS_TEST_F(test_varuna_key, link_is_used_again_with_its_key) {
+    const ucs_time_t now = ucs_get_time();
+
+    link_down(0);
+    open();
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
+    ASSERT_UCS_OK(put(1));
+    reset_far_nic();
+    m_logs.generations[NIC] = 1;
+    host->sent();
+    for (unsigned i = 0; i < 10; ++i) {
+        uct_varuna_ep_avoid_links(ep, UCS_BIT(0) | UCS_BIT(1));
+    }
+    ASSERT_FALSE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now + ucs_time_from_sec(1)));
+
+    /* No connection is asked for */
+    uct_varuna_requester_peer(host->iface(), ep->peer)->connecting += UCT_VARUNA_MAX_CONNECTING;
+    uct_varuna_ep_connect_next(ep, now);
+    EXPECT_EQ(TOKEN, asked().token);
+    EXPECT_EQ(UCS_BIT(0), ep->keyless.links) << "the other one has its key";
+    uct_varuna_ep_connect_next(ep, now);
+    EXPECT_EQ(UCS_BIT(0), ep->keyless.links);
+
+    answer(TOKEN, UCS_OK, 0x1234);
+    uct_varuna_ep_connect_next(ep, now);
+    EXPECT_EQ(0u, ep->keyless.links);
+    EXPECT_TRUE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now));
+    uct_varuna_requester_peer(host->iface(), ep->peer)->connecting -= UCT_VARUNA_MAX_CONNECTING;
+}
+
 /* On RC the gate is closed for a request whose key lacks a NIC, whatever lane the endpoint has. It
  * is open again for the same key once that is complete, and for messages at any time */
 UCS_TEST_F(test_varuna_key, gate_is_open_for_what_has_it) {
