@@ -186,6 +186,48 @@ UCS_TEST_SKIP_COND_F(test_emu_insn, avx512, !__builtin_cpu_supports("avx512f"))
 }
 
 /* Zeros instead of the stored value would be an unknown queue pair */
+/* The whole rest of it is one store, as the fault comes at its first byte */
+UCS_TEST_F(test_emu_insn, string_instructions)
+{
+    uint64_t from[8] = {EMU_INSN_VALUE};
+    void *rsi, *rdi;
+    size_t rcx;
+
+#define COPY(_insn, _count) \
+    m_faults = 0; \
+    rsi      = from; \
+    rdi      = m_page; \
+    rcx      = _count; \
+    asm volatile(_insn : "+S"(rsi), "+D"(rdi), "+c"(rcx) : : "memory")
+
+    COPY("rep movsq", 8);
+    expect_store(EMU_INSN_VALUE, sizeof(from));
+    EXPECT_EQ(0u, rcx);
+    EXPECT_EQ(&from[8], rsi);
+    EXPECT_EQ((char*)m_page + sizeof(from), rdi);
+
+    COPY("rep movsb", 3);
+    expect_store(EMU_INSN_VALUE & 0xffffff, 3);
+    EXPECT_EQ(0u, rcx);
+    EXPECT_EQ((char*)m_page + 3, rdi);
+
+    COPY("movsl", 7);
+    expect_store(EMU_INSN_VALUE & 0xffffffff, 4);
+    EXPECT_EQ(7u, rcx);
+    EXPECT_EQ((char*)from + 4, rsi);
+
+    COPY("rep movsq", 0);
+    EXPECT_EQ(0, m_faults);
+
+    /* Backwards: nobody rings like that */
+    if (sigsetjmp(m_jump, 1) == 0) {
+        COPY("std\n\tmovsq\n\tcld", 1);
+    }
+    asm volatile("cld");
+    EXPECT_EQ(1, m_refused);
+#undef COPY
+}
+
 UCS_TEST_F(test_emu_insn, vector_register_is_not_in_the_frame)
 {
     m_no_vec = true;

@@ -23,6 +23,7 @@
 #define EMU_INSN_NUM_XMM     16   /* In the part which FXSAVE knows */
 #define EMU_INSN_NUM_VEC     32
 #define EMU_INSN_ZMM_SIZE    64
+#define EMU_INSN_FLAG_DF     (1 << 10) /* String instructions go backwards */
 
 /* Layout of the floating point part of a signal frame: what FXSAVE writes, with
  * some words of the kernel in it, then what XSAVE adds */
@@ -41,7 +42,8 @@ typedef enum emu_insn_src {
     EMU_INSN_SRC_NONE,  /* Not a store that we know */
     EMU_INSN_SRC_GPR,   /* General purpose register, index into gregs */
     EMU_INSN_SRC_IMM,   /* Immediate operand */
-    EMU_INSN_SRC_VEC    /* Low half of an SSE/AVX register */
+    EMU_INSN_SRC_VEC,   /* Low half of an SSE/AVX register */
+    EMU_INSN_SRC_MEM    /* At RSI: string instructions, which copy to RDI */
 } emu_insn_src_t;
 
 
@@ -52,6 +54,7 @@ typedef struct emu_insn_entry {
     uint8_t        size;
     uint8_t        swap;   /* MOVBE: bytes are reversed on their way */
     uint8_t        shift;  /* Second byte of a register: AH and the like */
+    uint8_t        repeats; /* A string instruction: as often as RCX says */
     emu_insn_src_t src;
     uint8_t        has_addr; /* Address can be computed from what follows */
     uint8_t        mem_base;
@@ -115,6 +118,29 @@ static int emu_insn_is_move(ZydisMnemonic mnemonic)
     default:
         return 0;
     }
+}
+
+/* Copies of 64 bytes are REP MOVSQ where a compiler expects them to be rare */
+static int emu_insn_set_string(emu_insn_entry_t *entry, const ZydisDecodedInstruction *insn)
+{
+    switch (insn->mnemonic) {
+    case ZYDIS_MNEMONIC_MOVSB:
+    case ZYDIS_MNEMONIC_MOVSW:
+    case ZYDIS_MNEMONIC_MOVSD:
+    case ZYDIS_MNEMONIC_MOVSQ:
+        break;
+    default:
+        return -1;
+    }
+
+    if ((insn->operand_count_visible != 0) || (insn->address_width != 64)) {
+        return -1;
+    }
+
+    entry->src     = EMU_INSN_SRC_MEM;
+    entry->size    = insn->operand_width / 8;
+    entry->repeats = !!(insn->attributes & ZYDIS_ATTRIB_HAS_REP);
+    return 0;
 }
 
 static int emu_insn_set_register(emu_insn_entry_t *entry, ZydisRegister reg)
@@ -232,6 +258,10 @@ static int emu_insn_decode(uintptr_t ip, emu_insn_entry_t *entry)
     entry->ip     = ip;
     entry->length = insn.length;
     memcpy(entry->code, (const void*)ip, insn.length);
+    if (emu_insn_set_string(entry, &insn) == 0) {
+        return 0;
+    }
+
     if ((insn.operand_count_visible < 2) ||
         (operands[0].type != ZYDIS_OPERAND_TYPE_MEMORY) ||
         (operands[0].size == 0) || !emu_insn_is_move(insn.mnemonic)) {
@@ -365,6 +395,30 @@ static const emu_insn_entry_t *emu_insn_lookup(uintptr_t ip)
     return (emu_insn_decode(ip, entry) == 0) ? entry : NULL;
 }
 
+/* What is left of a string instruction, which the CPU has executed up to the fault */
+static int
+emu_insn_decode_string(const ucontext_t *uc, const emu_insn_entry_t *entry,
+                       emu_insn_store_t *store_p)
+{
+    const greg_t *gregs = uc->uc_mcontext.gregs;
+    const uint64_t num  = entry->repeats ? gregs[REG_RCX] : 1;
+    size_t length;
+
+    if ((gregs[REG_EFL] & EMU_INSN_FLAG_DF) || (num == 0) || (num > EMU_INSN_PAGE)) {
+        return EMU_INSN_NO_STORE;
+    }
+
+    store_p->size    = num * entry->size;
+    store_p->length  = entry->length;
+    store_p->is_copy = 1;
+    store_p->repeats = entry->repeats ? num : 0;
+    store_p->value   = 0;
+    length           = (store_p->size < sizeof(store_p->value)) ? store_p->size :
+                                                                  sizeof(store_p->value);
+    memcpy(&store_p->value, (const void*)gregs[REG_RSI], length);
+    return 0;
+}
+
 int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
 {
     const uintptr_t ip = uc->uc_mcontext.gregs[REG_RIP];
@@ -390,6 +444,8 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
             return ret;
         }
         break;
+    case EMU_INSN_SRC_MEM:
+        return emu_insn_decode_string(uc, entry, store_p);
     default:
         return EMU_INSN_NO_STORE;
     }
@@ -400,9 +456,10 @@ int emu_insn_decode_store(const ucontext_t *uc, emu_insn_store_t *store_p)
         value &= (1ul << (entry->size * 8)) - 1;
     }
 
-    store_p->value  = value;
-    store_p->size   = entry->size;
-    store_p->length = entry->length;
+    store_p->value   = value;
+    store_p->size    = entry->size;
+    store_p->length  = entry->length;
+    store_p->is_copy = 0;
     return 0;
 }
 
@@ -443,5 +500,12 @@ int emu_insn_decode_next(const ucontext_t *uc, const emu_insn_store_t *store,
 
 void emu_insn_skip(ucontext_t *uc, const emu_insn_store_t *store)
 {
-    uc->uc_mcontext.gregs[REG_RIP] += store->length;
+    greg_t *gregs = uc->uc_mcontext.gregs;
+
+    gregs[REG_RIP] += store->length;
+    if (store->is_copy) {
+        gregs[REG_RSI] += store->size;
+        gregs[REG_RDI] += store->size;
+        gregs[REG_RCX] -= store->repeats;
+    }
 }

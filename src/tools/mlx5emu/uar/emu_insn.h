@@ -27,6 +27,8 @@ typedef struct emu_insn_store {
     uint64_t value;   /* Bytes stored, the first 8 of them, in memory order */
     unsigned size;    /* Bytes stored by the instruction */
     unsigned length;  /* Bytes of the instruction itself */
+    unsigned is_copy; /* A string instruction, which also moves RSI and RDI */
+    unsigned repeats; /* By how much RCX becomes less */
 } emu_insn_store_t;
 
 
