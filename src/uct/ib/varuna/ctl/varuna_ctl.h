@@ -292,11 +292,16 @@ static inline void uct_varuna_ctl_unlock(uct_varuna_ctl_t *ctl)
 }
 
 /** @return Whether the NIC of @a link is dead, as far as anybody has found out. No lock. */
+static inline int uct_varuna_ctl_is_nic_dead(const uct_varuna_ctl_t *ctl, unsigned link)
+{
+    return ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
+           uct_varuna_md_is_nic_dead(ctl->iface->md, ctl->iface->links[link].nic);
+}
+
+/** The same, or nothing of it is open. */
 static inline int uct_varuna_ctl_is_nic_gone(const uct_varuna_ctl_t *ctl, unsigned link)
 {
-    return ctl->iface->links[link].is_closed ||
-           ((ctl->detector != NULL) && uct_varuna_detector_is_gone(ctl->detector, link)) ||
-           uct_varuna_md_is_nic_dead(ctl->iface->md, ctl->iface->links[link].nic);
+    return ctl->iface->links[link].is_closed || uct_varuna_ctl_is_nic_dead(ctl, link);
 }
 
 /* --- Progress in the async context --- */

@@ -542,7 +542,8 @@ uct_varuna_peer_learn_moves(uct_varuna_ctl_t *ctl, const uct_varuna_ctl_hdr_t *h
 
     *moved_p = uct_varuna_peer_move_links(ctl, peer, &parsed);
     if (uct_varuna_peer_add_links(ctl, peer, &parsed) == UCS_OK) {
-        peer->moves.known = moves;
+        peer->moves.known      = moves;
+        peer->moves.is_partial = 0;
     }
     ++peer->refcount;
     uct_varuna_ctl_reap_eps(ctl, 0);
@@ -556,19 +557,17 @@ void uct_varuna_peers_join(uct_varuna_ctl_t *ctl, unsigned link)
 {
     uct_varuna_ctl_hdr_t whose = {0};
     uct_varuna_peer_t *peer;
-    unsigned other;
 
     kh_foreach_value(&ctl->peers, peer, {
         memset(&peer->no_ctl_ep[link], 0, sizeof(peer->no_ctl_ep[link]));
         peer->doubtful &= ~UCS_BIT(link);
-        if (peer->is_guest || ((peer->link_map & UCS_BIT(link)) &&
-                               (peer->links[link].dc_addr != NULL))) {
-            continue;
+        if (!peer->is_guest && (!(peer->link_map & UCS_BIT(link)) ||
+                                (peer->links[link].dc_addr == NULL))) {
+            peer->moves.is_partial = 1;
+            whose.secret           = peer->secret;
+            (void)uct_varuna_ctl_send(ctl, peer, uct_varuna_ctl_reply_link(ctl, peer, link),
+                                      UCT_VARUNA_CTL_LINKS_REQ, &whose, NULL, 0);
         }
-
-        whose.secret = peer->secret;
-        other        = uct_varuna_ctl_reply_link(ctl, peer, link);
-        (void)uct_varuna_ctl_send(ctl, peer, other, UCT_VARUNA_CTL_LINKS_REQ, &whose, NULL, 0);
     });
 }
 

@@ -112,6 +112,8 @@ struct uct_varuna_peer {
         uint16_t               asked;     /* ... when we asked for them last */
         ucs_time_t             ask_at;    /* Not again before, nor is a guest told */
         uint8_t                told;      /* So often was a guest told the last one */
+        uint8_t                is_partial; /* Links of ours have come back since we asked:
+                                             their pairs may be missing */
     } moves;                              /* varuna_ports.c */
     ucs_time_t                 heard_at;  /* Last message of it */
     uint8_t                    failed;    /* Links on which messages to it failed since

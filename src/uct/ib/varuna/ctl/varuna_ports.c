@@ -212,7 +212,7 @@ void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t ev
         }
         break;
     case UCT_VARUNA_PORT_DOWN:
-        if (uct_varuna_ctl_is_nic_gone(ctl, port)) {
+        if (uct_varuna_ctl_is_nic_dead(ctl, port)) {
             uct_varuna_md_nic_died(ctl->iface->md, ctl->iface->links[port].nic,
                                    "the system says so");
         }
@@ -462,7 +462,8 @@ void uct_varuna_moves_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     uct_varuna_ctl_hdr_t whose = {.secret = peer->secret};
     ucs_time_t now             = uct_varuna_ctl_now(ctl);
 
-    if (peer->is_guest || (ports->moves == peer->moves.known) ||
+    if (peer->is_guest ||
+        ((ports->moves == peer->moves.known) && !peer->moves.is_partial) ||
         ((ports->moves == peer->moves.asked) && (now < peer->moves.ask_at))) {
         return;
     }

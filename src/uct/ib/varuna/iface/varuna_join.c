@@ -145,10 +145,8 @@ static void uct_varuna_join_step_leave(uct_varuna_tl_iface_t *iface, unsigned li
     }
 
     uct_varuna_join_show(iface, link, endpoints, targets, 0);
-    if ((endpoints == 0) && (targets == 0) && !base->links[link].has_left) {
-        base->links[link].has_left = 1;
-        uct_varuna_md_link_left(base->md, base->links[link].nic);
-    }
+    uct_varuna_md_link_set_left(base->md, base->links[link].nic,
+                                (endpoints == 0) && (targets == 0), &base->links[link].left);
 }
 
 
@@ -294,7 +292,6 @@ static int uct_varuna_join_step(uct_varuna_tl_iface_t *iface, unsigned link, ucs
         return !uct_varuna_join_step_end(iface, link, now);
     default:
         /* It was to be removed, and is not any more */
-        base->links[link].has_left = 0;
         uct_varuna_join_show(iface, link, 0, 0, 0);
         uct_varuna_admin_iface_nic_is_back(iface, link);
         return 0;

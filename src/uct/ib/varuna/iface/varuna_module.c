@@ -39,12 +39,25 @@ static void uct_varuna_fork_child(void)
     uct_varuna_admin_sock_forked();
     uct_varuna_modes_forked();
     uct_varuna_verbs_fence_forked();
+    uct_varuna_rkeys_fork_end();
+}
+
+static void uct_varuna_fork_prepare(void)
+{
+    uct_varuna_ucx_fork_prepare();
+    uct_varuna_rkeys_fork_prepare();
+}
+
+static void uct_varuna_fork_parent(void)
+{
+    uct_varuna_rkeys_fork_end();
+    uct_varuna_ucx_fork_parent();
 }
 
 /* The library was loaded: handle each fork() from now on */
 static void uct_varuna_fork_init(void)
 {
-    int ret = pthread_atfork(uct_varuna_ucx_fork_prepare, uct_varuna_ucx_fork_parent,
+    int ret = pthread_atfork(uct_varuna_fork_prepare, uct_varuna_fork_parent,
                              uct_varuna_fork_child);
 
     if (ret != 0) {

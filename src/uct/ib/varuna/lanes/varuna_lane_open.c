@@ -400,9 +400,9 @@ static void uct_varuna_link_end_use(uct_varuna_iface_t *iface, unsigned index)
     uct_varuna_link_t *link = &iface->links[index];
 
     if (link->is_user) {
-        uct_varuna_md_link_closed(iface->md, link->nic, link->has_left);
-        link->is_user  = 0;
-        link->has_left = 0;
+        uct_varuna_md_link_closed(iface->md, link->nic, link->left);
+        link->is_user = 0;
+        link->left    = 0;
     }
 }
 
@@ -657,8 +657,10 @@ void uct_varuna_lanes_close_link(uct_varuna_iface_t *iface, unsigned index)
 ucs_status_t uct_varuna_lanes_open_link(uct_varuna_iface_t *iface, unsigned index)
 {
     uct_varuna_link_t *link = &iface->links[index];
+    uct_varuna_lane_iface_t former[UCT_VARUNA_LANE_LAST];
     ucs_status_t status;
 
+    memcpy(former, link->lanes, sizeof(former));
     memset(link->lanes, 0, sizeof(link->lanes));
     memset(&link->sl_move, 0, sizeof(link->sl_move));
     link->sl_is_dead = 0;
@@ -672,6 +674,8 @@ ucs_status_t uct_varuna_lanes_open_link(uct_varuna_iface_t *iface, unsigned inde
     if (status != UCS_OK) {
         uct_varuna_link_close_lanes(link);
         uct_varuna_link_end_use(iface, index);
+        /* Addresses of peers are compared with it while it is closed */
+        memcpy(link->lanes, former, sizeof(former));
     }
     return status;
 }

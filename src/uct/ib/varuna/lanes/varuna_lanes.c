@@ -643,3 +643,15 @@ void uct_varuna_choice_done(uct_varuna_iface_t *iface)
         }
     }
 }
+
+uint8_t uct_varuna_lanes_nics(const uct_varuna_iface_t *iface)
+{
+    uint8_t nics = 0;
+    unsigned link;
+
+    for (link = 0; link < iface->num_links; ++link) {
+        nics |= UCS_BIT(iface->md->nics[iface->links[link].nic].owner);
+    }
+
+    return nics;
+}

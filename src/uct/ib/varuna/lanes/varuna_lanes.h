@@ -82,7 +82,7 @@ struct uct_varuna_link {
     uint8_t                    is_closed; /* Its NIC is away: nothing of it is open. With the
                                           lock of ctl */
     uint8_t                    is_user;   /* Of its NIC, see uct_varuna_md_link_open() */
-    uint8_t                    has_left;  /* uct_varuna_md_link_left() was called */
+    uint32_t                   left;      /* See uct_varuna_md_link_set_left() */
     uint32_t                   num_kept;  /* Receive buffers that the user has */
     uint8_t                    is_late; /* Its port was not active when its interfaces
                                           were opened. With the lock of ctl */
@@ -251,6 +251,9 @@ uct_varuna_lane_kind_t uct_varuna_lane_kind_of(const uct_varuna_iface_t *iface,
 ucs_status_t uct_varuna_lanes_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                                    const uct_iface_params_t *params,
                                    const uct_varuna_lane_handlers_t *handlers);
+
+/** @return The NICs of all links, by the first port of each. */
+uint8_t uct_varuna_lanes_nics(const uct_varuna_iface_t *iface);
 
 /**
  * Close the inner interfaces of a link that nothing uses, while the others go on. Its address

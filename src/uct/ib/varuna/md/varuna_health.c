@@ -422,7 +422,7 @@ void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t
     end = md->ends[owner];
     if (__atomic_load_n(&end->has_returned, __ATOMIC_RELAXED) ||
         (uct_varuna_md_life(md, owner) != UCT_VARUNA_LIFE_OPEN)) {
-        uct_varuna_return_begin(md, owner, now);
+        uct_varuna_return_begin(md, owner);
         return;
     }
 

@@ -190,7 +190,7 @@ static inline unsigned uct_varuna_md_life(const uct_varuna_md_t *md, unsigned ni
 
 /** A NIC that is dead answers: end its life, and open it again. What fails is tried again,
  *  less and less often. @param [in] owner  The first port of the device. Any thread. */
-void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner, ucs_time_t now);
+void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner);
 
 /** @return Whether a NIC can be closed and opened again by this process. Any thread. */
 int uct_varuna_md_can_remove_nic(const uct_varuna_md_t *md, unsigned nic);
@@ -221,11 +221,18 @@ void uct_varuna_md_unuse_all(uct_varuna_md_t *md, uint8_t used);
 /** An interface opens a link. @return Whether it may. It calls the other two once each. */
 int uct_varuna_md_link_open(uct_varuna_md_t *md, unsigned nic);
 
-/** No traffic uses a link of a NIC that is to be removed. */
-void uct_varuna_md_link_left(uct_varuna_md_t *md, unsigned nic);
+/**
+ * Say whether traffic uses a link of a NIC that is to be removed. Peers may come back to it, until
+ * traffic has left all links of the NIC.
+ *
+ * @param [inout] left_p  Number of the removal in which it was said of this link that none does;
+ *                        0 at first.
+ */
+void uct_varuna_md_link_set_left(uct_varuna_md_t *md, unsigned nic, int is_left,
+                                 uint32_t *left_p);
 
-/** All of a link is closed. @param [in] has_left  uct_varuna_md_link_left() was called. */
-void uct_varuna_md_link_closed(uct_varuna_md_t *md, unsigned nic, int has_left);
+/** All of a link is closed. @param [in] left  See uct_varuna_md_link_set_left(). */
+void uct_varuna_md_link_closed(uct_varuna_md_t *md, unsigned nic, uint32_t left);
 
 /* --- What exists --- */
 

@@ -450,6 +450,12 @@ void uct_varuna_rkey_complete(uct_varuna_rkey_t *rkey, uint64_t uuid, unsigned n
  *  more. Call it before any thread that posts learns the generation. Any thread. */
 void uct_varuna_rkeys_renew(uint64_t uuid, unsigned nic, unsigned generation);
 
+/** Before fork(): no other thread changes the list of keys, which a child inherits. */
+void uct_varuna_rkeys_fork_prepare(void);
+
+/** After fork(), in both processes. */
+void uct_varuna_rkeys_fork_end(void);
+
 /** @return What a key lacks, before the keys in it are read. */
 static UCS_F_ALWAYS_INLINE uint8_t uct_varuna_rkey_lacks(uct_rkey_t rkey)
 {

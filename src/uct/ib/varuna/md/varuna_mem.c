@@ -421,7 +421,7 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
     unsigned nic;
     void *key;
 
-    /* The life of these does not change meanwhile */
+    /* The life of these does not end meanwhile, nor does a region lose what it has there */
     for (nic = 0; nic < md->num_nics; ++nic) {
         if (md->nics[nic].is_link && (used & UCS_BIT(md->nics[nic].owner)) &&
             !uct_varuna_md_is_spare(md, memh, nic)) {

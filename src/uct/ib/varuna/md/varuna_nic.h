@@ -82,7 +82,8 @@ typedef struct uct_varuna_nic_life {
     uint8_t                    is_removed; /* By a command: it is not opened again before
                                              another one */
     uint8_t                    num_links; /* Open links of interfaces, and those of them that */
-    uint8_t                    num_left;  /* no traffic uses any more */
+    uint8_t                    num_left;  /* no traffic uses any more, in this removal: */
+    uint32_t                   removal;   /* its number, from 1 */
     unsigned                   users;     /* Open links, registrations of our own memory, and
                                              what is being done with regions */
 } uct_varuna_nic_life_t;

@@ -32,14 +32,19 @@ static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t d
             uct_varuna_cmds_is_hung(queue));
 }
 
+/* Loop over those of the NICs that exist */
+#define uct_varuna_own_for_each(_md, _nics, _nic) \
+    uct_varuna_md_for_each_inner(_md, _nic) \
+        if ((_nics) & UCS_BIT(_nic))
+
 /* Begin on all NICs that may answer. Ports of one device share a registration. */
-static void uct_varuna_own_begin(uct_varuna_md_t *md, void *address, size_t length,
+static void uct_varuna_own_begin(uct_varuna_md_t *md, uint8_t nics, void *address, size_t length,
                                  uint64_t iova, unsigned rights, ucs_time_t deadline,
                                  uct_varuna_own_cmd_t **cmds)
 {
     unsigned nic;
 
-    uct_varuna_md_for_each_inner(md, nic) {
+    uct_varuna_own_for_each(md, nics, nic) {
         cmds[nic] = uct_varuna_own_passes(md, nic, deadline) ? NULL :
                     uct_varuna_own_cmd_reg(md, nic, address, length, iova, rights,
                                            deadline);
@@ -63,7 +68,7 @@ static ucs_status_t uct_varuna_own_take(uct_varuna_md_t *md, unsigned nic,
 }
 
 /* Wait for all of them. @return why NICs are missing, and those which have it. */
-static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
+static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, uint8_t nics, ucs_time_t deadline,
                                        uct_varuna_own_cmd_t **cmds, uct_varuna_own_t *own,
                                        uint64_t *keys, uint8_t *nic_map_p)
 {
@@ -72,7 +77,7 @@ static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
     unsigned nic;
 
     *nic_map_p = 0;
-    uct_varuna_md_for_each_inner(md, nic) {
+    uct_varuna_own_for_each(md, nics, nic) {
         status = (cmds[nic] == NULL) ? UCS_ERR_TIMED_OUT :
                  uct_varuna_own_take(md, nic, cmds[nic], deadline, &own->mrs[nic], &keys[nic]);
         if (status == UCS_OK) {
@@ -91,8 +96,8 @@ static ucs_status_t uct_varuna_own_end(uct_varuna_md_t *md, ucs_time_t deadline,
     return result;
 }
 
-/* Register on all NICs. @return UCS_OK, and those which have it, or why none has it. */
-static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
+/* @return UCS_OK, and the NICs which have it, or why none has it. */
+static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, uint8_t nics, void *address,
                                            size_t length, unsigned rights,
                                            ucs_time_t patience, uct_varuna_own_t *own,
                                            uint64_t *keys, uint8_t *nic_map_p)
@@ -103,8 +108,8 @@ static ucs_status_t uct_varuna_own_reg_all(uct_varuna_md_t *md, void *address,
     unsigned nic, owner;
 
     deadline = (patience == UCS_TIME_INFINITY) ? patience : (ucs_get_time() + patience);
-    uct_varuna_own_begin(md, address, length, own->address, rights, deadline, cmds);
-    status = uct_varuna_own_end(md, deadline, cmds, own, keys, nic_map_p);
+    uct_varuna_own_begin(md, nics, address, length, own->address, rights, deadline, cmds);
+    status = uct_varuna_own_end(md, nics, deadline, cmds, own, keys, nic_map_p);
 
     for (nic = 0; nic < md->num_nics; ++nic) {
         owner = uct_varuna_md_inner_owner(md, nic);
@@ -149,7 +154,7 @@ static void uct_varuna_own_pack(const uct_varuna_md_t *md, uint8_t nic_map,
     own->key_len = UCS_PTR_BYTE_DIFF(own->key, key);
 }
 
-ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
+ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, uint8_t nics, void *address,
                                 size_t length, unsigned rights, int is_shared,
                                 ucs_time_t patience, uct_varuna_own_t *own)
 {
@@ -165,7 +170,7 @@ ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
         return status;
     }
 
-    status = uct_varuna_own_reg_all(md, address, length, rights, patience, own, keys,
+    status = uct_varuna_own_reg_all(md, nics, address, length, rights, patience, own, keys,
                                     &nic_map);
     if (status != UCS_OK) {
         ucs_debug("no NIC has registered %zu bytes for rc_varuna: %s", length,

@@ -34,9 +34,11 @@ typedef struct uct_varuna_own {
 #define UCT_VARUNA_OWN_PATIENCE      0.25
 
 /**
- * Register memory on all NICs but dead ones, at the same time. One that has no region left is
+ * Register memory on NICs but dead ones, at the same time. One that has no region left is
  * left out, and not asked for a while. Any thread.
  *
+ * @param [in]  nics      On which ones, by the first port of each. Whoever registers on a NIC
+ *                        removes that when the NIC's life ends, uct_varuna_own_remove().
  * @param [in]  rights    UCT_VARUNA_MR_xx.
  * @param [in]  is_shared Peers name it by its address here. Otherwise they name it by one
  *                        that was never used before and cannot be guessed: the key may be that
@@ -50,7 +52,7 @@ typedef struct uct_varuna_own {
  * @return An error if no NIC has registered it, UCS_ERR_TIMED_OUT if none has answered or
  *         may be asked now. The caller tries again later.
  */
-ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, void *address,
+ucs_status_t uct_varuna_own_reg(uct_varuna_md_t *md, uint8_t nics, void *address,
                                 size_t length, unsigned rights, int is_shared,
                                 ucs_time_t patience, uct_varuna_own_t *own);
 

@@ -118,21 +118,28 @@ static void uct_varuna_return_step_close(uct_varuna_md_t *md, unsigned owner,
     }
 }
 
+/* Not before nothing uses the life: until then, a thread that has not heard of its end may post with
+ * these registrations, and peers may write to them. All links of it are closed after that. */
 static void uct_varuna_return_step_end(uct_varuna_md_t *md, unsigned owner,
                                        uct_varuna_return_step_t *step)
 {
-    uct_varuna_mem_t *mem = uct_varuna_return_registered(md, owner);
+    uct_varuna_mem_t *mem;
 
-    if (mem != NULL) {
-        step->what  = UCT_VARUNA_RETURN_DEREG;
-        step->inner = md->nics[owner].md;
-        step->mem   = mem->inner[owner];
-        uct_varuna_return_forget_mem(md, owner, mem);
-        ucs_list_del(&mem->list);
-        ucs_list_add_tail(&md->mems, &mem->list);
-    } else if (md->nics[owner].life.users == 0) {
-        uct_varuna_return_step_close(md, owner, step);
+    if (md->nics[owner].life.users > 0) {
+        return;
     }
+
+    if ((mem = uct_varuna_return_registered(md, owner)) == NULL) {
+        uct_varuna_return_step_close(md, owner, step);
+        return;
+    }
+
+    step->what  = UCT_VARUNA_RETURN_DEREG;
+    step->inner = md->nics[owner].md;
+    step->mem   = mem->inner[owner];
+    uct_varuna_return_forget_mem(md, owner, mem);
+    ucs_list_del(&mem->list);
+    ucs_list_add_tail(&md->mems, &mem->list);
 }
 
 /* Nothing begins on it any more */
@@ -412,8 +419,7 @@ static int uct_varuna_return_has_work(const uct_varuna_return_t *ret)
 
     switch (life->state) {
     case UCT_VARUNA_LIFE_ENDING:
-        return (life->users == 0) ||
-               (uct_varuna_return_registered(ret->md, ret->owner) != NULL);
+        return life->users == 0;
     case UCT_VARUNA_LIFE_CLOSED:
         return !life->is_removed && uct_varuna_backoff_is_due(&ret->backoff, ucs_get_time());
     case UCT_VARUNA_LIFE_BEGINNING:
@@ -599,11 +605,10 @@ static int uct_varuna_return_create(uct_varuna_md_t *md, unsigned owner)
     return 1;
 }
 
-void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner, ucs_time_t now)
+void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner)
 {
     const char *obstacle = uct_varuna_return_obstacle(md, owner);
 
-    (void)now;
     if (obstacle != NULL) {
         if (!__atomic_exchange_n(&md->nics[owner].is_told, 1, __ATOMIC_RELAXED)) {
             ucs_warn("rc_varuna: %s works again: programs that start now use it, this one "
@@ -616,8 +621,10 @@ void uct_varuna_return_begin(uct_varuna_md_t *md, unsigned owner, ucs_time_t now
         return;
     }
 
+    /* Another thread may have begun, and opened it again, meanwhile */
     pthread_mutex_lock(&md->lock);
-    if (md->nics[owner].life.state < UCT_VARUNA_LIFE_ENDING) {
+    if ((md->nics[owner].life.state < UCT_VARUNA_LIFE_ENDING) &&
+        uct_varuna_md_is_nic_dead(md, owner)) {
         uct_varuna_life_end(md, owner);
     }
     pthread_mutex_unlock(&md->lock);
@@ -673,6 +680,8 @@ static void uct_varuna_life_remove(uct_varuna_md_t *md, unsigned owner)
             uct_varuna_life_end(md, owner);
         }
     } else if (life->state == UCT_VARUNA_LIFE_OPEN) {
+        ++life->removal;
+        life->num_left = 0;
         uct_varuna_life_set(md, owner, UCT_VARUNA_LIFE_LEAVING);
         uct_varuna_life_check_left(md, owner);
     }
@@ -685,7 +694,6 @@ static void uct_varuna_life_add(uct_varuna_md_t *md, unsigned owner)
 
     life->is_removed = 0;
     if (life->state == UCT_VARUNA_LIFE_LEAVING) {
-        life->num_left = 0;
         uct_varuna_life_set(md, owner, UCT_VARUNA_LIFE_OPEN);
     }
 }
@@ -793,25 +801,37 @@ int uct_varuna_md_link_open(uct_varuna_md_t *md, unsigned nic)
     return may_open;
 }
 
-void uct_varuna_md_link_left(uct_varuna_md_t *md, unsigned nic)
+/* Lock of the memory domain. What was said in an earlier removal is over. */
+static void uct_varuna_life_set_left(uct_varuna_nic_life_t *life, int is_left, uint32_t *left_p)
+{
+    int was_left = (*left_p != 0) && (*left_p == life->removal);
+
+    life->num_left += is_left - was_left;
+    *left_p         = is_left ? life->removal : 0;
+}
+
+void uct_varuna_md_link_set_left(uct_varuna_md_t *md, unsigned nic, int is_left,
+                                 uint32_t *left_p)
 {
     unsigned owner = md->nics[nic].owner;
 
     pthread_mutex_lock(&md->lock);
-    ++md->nics[owner].life.num_left;
-    uct_varuna_life_check_left(md, owner);
+    if (md->nics[owner].life.state == UCT_VARUNA_LIFE_LEAVING) {
+        uct_varuna_life_set_left(&md->nics[owner].life, is_left, left_p);
+        uct_varuna_life_check_left(md, owner);
+    }
     pthread_mutex_unlock(&md->lock);
     uct_varuna_return_kick(md, owner);
 }
 
-void uct_varuna_md_link_closed(uct_varuna_md_t *md, unsigned nic, int has_left)
+void uct_varuna_md_link_closed(uct_varuna_md_t *md, unsigned nic, uint32_t left)
 {
     unsigned owner              = md->nics[nic].owner;
     uct_varuna_nic_life_t *life = &md->nics[owner].life;
 
     pthread_mutex_lock(&md->lock);
     --life->num_links;
-    life->num_left -= ucs_min(life->num_left, !!has_left);
+    uct_varuna_life_set_left(life, 0, &left);
     uct_varuna_life_check_left(md, owner);
     pthread_mutex_unlock(&md->lock);
     uct_varuna_md_unuse(md, nic);

@@ -35,6 +35,16 @@ static struct {
     .list = UCS_LIST_INITIALIZER(&uct_varuna_rkeys.list, &uct_varuna_rkeys.list)
 };
 
+void uct_varuna_rkeys_fork_prepare(void)
+{
+    pthread_mutex_lock(&uct_varuna_rkeys.lock);
+}
+
+void uct_varuna_rkeys_fork_end(void)
+{
+    pthread_mutex_unlock(&uct_varuna_rkeys.lock);
+}
+
 size_t uct_varuna_rkey_packed_size(unsigned num_keys)
 {
     return sizeof(uct_varuna_packed_rkey_t) +
@@ -221,6 +231,11 @@ void uct_varuna_rkeys_renew(uint64_t uuid, unsigned nic, unsigned generation)
     ucs_list_for_each(rkey, &uct_varuna_rkeys.list, list) {
         if (rkey->owner == uuid) {
             uct_varuna_rkey_renew(rkey, nic, generation);
+        } else {
+            /* Endpoints to several interfaces of a process share its keys, and the last of them
+             * that has completed one owns it: the others look at it again */
+            __atomic_or_fetch(&rkey->lacks, uct_varuna_rkey_has_returned(nic, generation),
+                              __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&uct_varuna_rkeys.lock);

@@ -357,7 +357,7 @@ struct uct_varuna_ep {
         uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 
-    struct {                                /* Owner: varuna_lane.c */
+    struct {                                /* Owner: varuna_key.c */
         uct_varuna_backoff_t   backoff;
         uint16_t               generations[UCT_VARUNA_MAX_LINKS]; /* Of the peer's NICs: all
                                                keys that the endpoint and its requests have are
@@ -396,8 +396,10 @@ struct uct_varuna_ep {
     struct {                                /* Owner: varuna_recovery.c; verdicts are
                                                counted by varuna_verdict.c */
         uct_varuna_lane_t      dead;        /* Failed, not destroyed yet */
-        uint8_t                stuck;       /* It did not come to rest by itself */
-        uint8_t                running;     /* Its NIC did not stop its queue pair */
+        uint8_t                stuck   : 1; /* It did not come to rest by itself */
+        uint8_t                running : 1; /* Its NIC did not stop its queue pair */
+        uint8_t                order   : 2; /* uct_varuna_order_t of its writes: the link may be
+                                               in another life when it is decided */
         uint8_t                from_link;
         uint8_t                from_kind;
         uint8_t                fenced;      /* uct_varuna_fenced_t of the last fence */
@@ -714,8 +716,9 @@ void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now);
 /** A request has taken the user's key: drop what is of other generations than the peer's NICs. */
 void uct_varuna_req_check_key(uct_varuna_req_t *req, const uct_varuna_rkey_t *rkey);
 
-/** Give the requests that wait what is known of their keys, and ask for what is not. */
-void uct_varuna_ep_learn_keys(uct_varuna_ep_t *ep);
+/** Give the requests that wait what is known of their keys, and ask for what is not. @return Whether
+ *  one of them was given something. */
+int uct_varuna_ep_learn_keys(uct_varuna_ep_t *ep);
 
 /**
  * Before a request is posted that may be the first to use its key: find out what the key lacks.

@@ -110,7 +110,8 @@ static inline int uct_varuna_ep_avoids_links(const uct_varuna_ep_t *ep)
     return ep->keyless.links != 0;
 }
 
-/** Use again those on which nothing that waits lacks a key any more. */
+/** Ask for the keys that what waits lacks. Once they are there, or if there is no other link, use the
+ *  links again on which nothing is missing. */
 void uct_varuna_ep_review_avoided(uct_varuna_ep_t *ep);
 
 /* --- State of the lane --- */

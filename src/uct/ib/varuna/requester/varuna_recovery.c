@@ -60,6 +60,8 @@ void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
 void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
 {
     ep->recovery.dead     = ep->lane;
+    ep->recovery.order    = uct_varuna_ep_iface(ep)->links[ep->lane.link].
+                            lanes[ep->lane.kind].order;
     ep->recovery.unfenced = 0;
     ep->lane.ep           = NULL;
     ep->owed              = NULL;

@@ -212,7 +212,7 @@ static void uct_varuna_ep_read_evidence(uct_varuna_ep_t *ep,
     evidence_p->acked_psn = ep->lane.acked_psn; /* Completions came after the failure too */
     evidence_p->next_psn  = dead->psn;
     order                 = uct_varuna_order_of_lane(
-            iface->config.order, iface->links[dead->link].lanes[dead->kind].order,
+            iface->config.order, (uct_varuna_order_t)ep->recovery.order,
             uct_varuna_ep_rx_order(ep, rep));
     evidence_p->unordered = (order != UCT_VARUNA_ORDER_CERTAIN);
     evidence_p->overtakes = (order == UCT_VARUNA_ORDER_NONE);

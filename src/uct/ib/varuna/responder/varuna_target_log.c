@@ -214,7 +214,8 @@ static ucs_status_t uct_varuna_target_log_register(uct_varuna_responder_t *resp,
 
     /* UCX registers nothing here with relaxed ordering, and neither do we: an entry
      * is not visible before the data that it confirms */
-    return uct_varuna_own_reg(resp->iface->md, uct_varuna_target_log(resp, id),
+    return uct_varuna_own_reg(resp->iface->md, uct_varuna_lanes_nics(resp->iface),
+                              uct_varuna_target_log(resp, id),
                               UCT_VARUNA_LOG_BYTES, UCT_VARUNA_LOG_RIGHTS, 0, patience, own);
 }
 

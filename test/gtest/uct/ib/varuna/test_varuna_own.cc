@@ -37,7 +37,7 @@ protected:
 
     ucs_status_t reg_own(uct_varuna_own_t *own, ucs_time_t patience)
     {
-        return uct_varuna_own_reg(m_md, m_memory, sizeof(m_memory), UCT_VARUNA_MR_WRITE, 0,
+        return uct_varuna_own_reg(m_md, UINT8_MAX, m_memory, sizeof(m_memory), UCT_VARUNA_MR_WRITE, 0,
                                   patience, own);
     }
 

@@ -113,7 +113,7 @@ protected:
 
     ucs_status_t reg_own(uct_varuna_own_t *own)
     {
-        return uct_varuna_own_reg(m_md, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ, 0,
+        return uct_varuna_own_reg(m_md, UINT8_MAX, m_buffer, sizeof(m_buffer), UCT_VARUNA_MR_READ, 0,
                                   UCS_TIME_INFINITY, own);
     }
 
@@ -344,9 +344,12 @@ UCS_TEST_F(test_varuna_return, own_memory) {
 UCS_TEST_F(test_varuna_return, remove_and_add) {
     scoped_log_handler slh(hide_warns_logger);
     const unsigned num_mds = m_ib.num_open_mds;
+    uint32_t left[2]       = {0, 0};
+    unsigned num_mems;
     uct_mem_h memh;
 
     ASSERT_UCS_OK(reg(&memh));
+    num_mems = m_ib.num_mems;
     ASSERT_TRUE(uct_varuna_md_can_remove_nic(m_md, 1));
     ASSERT_TRUE(uct_varuna_md_link_open(m_md, 0));
     ASSERT_TRUE(uct_varuna_md_link_open(m_md, 1));
@@ -356,19 +359,23 @@ UCS_TEST_F(test_varuna_return, remove_and_add) {
     EXPECT_EQ(UCT_VARUNA_NIC_LEAVING, uct_varuna_md_nic_state(m_md, 0));
     EXPECT_TRUE(uct_varuna_md_use(m_md, 0)) << "it works";
     EXPECT_EQ(0x7, nics_of_key(memh));
-    uct_varuna_md_link_left(m_md, 0);
+    uct_varuna_md_link_set_left(m_md, 0, 1, &left[0]);
     EXPECT_EQ(UCT_VARUNA_LIFE_LEAVING, uct_varuna_md_life(m_md, 0)) << "the other port";
-    uct_varuna_md_link_left(m_md, 1);
+    uct_varuna_md_link_set_left(m_md, 0, 0, &left[0]);
+    uct_varuna_md_link_set_left(m_md, 1, 1, &left[1]);
+    uct_varuna_md_link_set_left(m_md, 1, 1, &left[1]);
+    EXPECT_EQ(UCT_VARUNA_LIFE_LEAVING, uct_varuna_md_life(m_md, 0)) << "a peer has come back";
+    uct_varuna_md_link_set_left(m_md, 0, 1, &left[0]);
     EXPECT_EQ(UCT_VARUNA_LIFE_ENDING, uct_varuna_md_life(m_md, 1));
     EXPECT_TRUE(uct_varuna_md_is_nic_dead(m_md, 1));
     EXPECT_FALSE(uct_varuna_md_use(m_md, 0));
     EXPECT_FALSE(uct_varuna_md_link_open(m_md, 0));
     EXPECT_EQ(0x4, nics_of_key(memh));
-    wait_until([&]() { return m_ib.num_mems == 3; }); /* The region there */
-    uct_varuna_md_link_closed(m_md, 0, 1);
-    uct_varuna_md_link_closed(m_md, 1, 1);
+    uct_varuna_md_link_closed(m_md, 0, left[0]);
+    uct_varuna_md_link_closed(m_md, 1, left[1]);
     usleep(10000);
     EXPECT_EQ(UCT_VARUNA_LIFE_ENDING, uct_varuna_md_life(m_md, 1)) << "something uses it";
+    EXPECT_EQ(num_mems, m_ib.num_mems) << "it may post with the region";
     uct_varuna_md_unuse(m_md, 0);
     wait_life(0, UCT_VARUNA_LIFE_CLOSED);
     EXPECT_EQ(num_mds - 1, m_ib.num_open_mds);
@@ -398,6 +405,28 @@ UCS_TEST_F(test_varuna_return, removal_is_revoked) {
     EXPECT_EQ(UCT_VARUNA_NIC_WORKING, uct_varuna_md_nic_state(m_md, 2));
     uct_varuna_md_link_closed(m_md, 2, 0);
     EXPECT_EQ(0u, m_md->nics[2].generation);
+}
+
+/* Two interfaces have left, and one of them does not hear that the command was revoked before there
+ * is another one: it has not left in that */
+UCS_TEST_F(test_varuna_return, removed_again) {
+    uint32_t left[2] = {0, 0};
+
+    ASSERT_TRUE(uct_varuna_md_link_open(m_md, 2));
+    ASSERT_TRUE(uct_varuna_md_link_open(m_md, 2));
+    uct_varuna_md_remove_nic(m_md, 2, 1);
+    uct_varuna_md_link_set_left(m_md, 2, 1, &left[0]);
+    uct_varuna_md_remove_nic(m_md, 2, 0);
+    uct_varuna_md_link_set_left(m_md, 2, 1, &left[1]);
+    EXPECT_EQ(UCT_VARUNA_LIFE_OPEN, uct_varuna_md_life(m_md, 2)) << "it is not to be removed";
+    uct_varuna_md_remove_nic(m_md, 2, 1);
+    uct_varuna_md_link_set_left(m_md, 2, 1, &left[1]);
+    EXPECT_EQ(UCT_VARUNA_LIFE_LEAVING, uct_varuna_md_life(m_md, 2));
+    uct_varuna_md_link_set_left(m_md, 2, 1, &left[0]);
+    EXPECT_EQ(UCT_VARUNA_LIFE_ENDING, uct_varuna_md_life(m_md, 2));
+    uct_varuna_md_link_closed(m_md, 2, left[0]);
+    uct_varuna_md_link_closed(m_md, 2, left[1]);
+    wait_life(2, UCT_VARUNA_LIFE_CLOSED);
 }
 
 /* Atomics of mode extended need the registrations of their slots, which have no other life */

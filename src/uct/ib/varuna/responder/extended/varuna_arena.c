@@ -294,7 +294,7 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home)
     }
 
     /* Without relaxed ordering (rule 2) */
-    status = uct_varuna_own_reg(md, home->arena.slots,
+    status = uct_varuna_own_reg(md, UINT8_MAX, home->arena.slots,
                                 UCT_VARUNA_SLOTS_MAX *
                                 sizeof(*home->arena.slots),
                                 UCT_VARUNA_MR_READ, 1, UCS_TIME_INFINITY,
@@ -303,7 +303,7 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home)
         goto err_put;
     }
 
-    status = uct_varuna_own_reg(md, home->arena.marks,
+    status = uct_varuna_own_reg(md, UINT8_MAX, home->arena.marks,
                                 UCT_VARUNA_SLOTS_MAX *
                                 sizeof(*home->arena.marks),
                                 UCT_VARUNA_MR_READ | UCT_VARUNA_MR_ATOMIC, 1,
@@ -368,7 +368,7 @@ static void uct_varuna_block_get(uct_varuna_home_t *home,
         return;
     }
 
-    status = uct_varuna_own_reg(md, &home->arena.slots[first],
+    status = uct_varuna_own_reg(md, UINT8_MAX, &home->arena.slots[first],
                                 UCT_VARUNA_SLOT_BLOCK * sizeof(*home->arena.slots),
                                 UCT_VARUNA_MR_WRITE, 0,
                                 ucs_time_from_sec(UCT_VARUNA_OWN_PATIENCE),
