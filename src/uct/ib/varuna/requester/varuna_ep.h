@@ -363,7 +363,8 @@ struct uct_varuna_ep {
                                                keys that the endpoint and its requests have are
                                                of these */
         uint16_t               of_next;     /* Of the peer's NIC of next.lane */
-        uint8_t                links;       /* Avoided until then */
+        uint8_t                links;       /* Avoided until then, */
+        uint8_t                refused;     /* as they have refused a request */
     } keyless;
 
     struct {                                /* Owner: varuna_lane.c */
@@ -716,8 +717,8 @@ void uct_varuna_ep_complete_logs(uct_varuna_ep_t *ep, ucs_time_t now);
 /** A request has taken the user's key: drop what is of other generations than the peer's NICs. */
 void uct_varuna_req_check_key(uct_varuna_req_t *req, const uct_varuna_rkey_t *rkey);
 
-/** Give the requests that wait what is known of their keys, and ask for what is not. @return Whether
- *  one of them was given something. */
+/** Give the requests that wait what is known of their keys, and ask for what is not.
+ *  @return Whether one of them was given something. */
 int uct_varuna_ep_learn_keys(uct_varuna_ep_t *ep);
 
 /**

@@ -101,7 +101,8 @@ unsigned uct_varuna_ep_keyless_links(const uct_varuna_ep_t *ep);
  *  NIC lacks. Then the lane's link is avoided for a while, longer after each time. */
 int uct_varuna_ep_note_keyless(uct_varuna_ep_t *ep);
 
-/** Do not use these links for a while, longer after each time. */
+/** A request cannot be executed on these links: do not use them for a while, longer after each
+ *  time. */
 void uct_varuna_ep_avoid_links(uct_varuna_ep_t *ep, unsigned links);
 
 /** @return Whether there are such links. */
@@ -110,8 +111,8 @@ static inline int uct_varuna_ep_avoids_links(const uct_varuna_ep_t *ep)
     return ep->keyless.links != 0;
 }
 
-/** Ask for the keys that what waits lacks. Once they are there, or if there is no other link, use the
- *  links again on which nothing is missing. */
+/** Ask for the keys that what waits lacks. Use links again on which nothing is missing; those that
+ *  have refused a request if one of the keys has come, or if there is no other link. */
 void uct_varuna_ep_review_avoided(uct_varuna_ep_t *ep);
 
 /* --- State of the lane --- */

@@ -534,6 +534,26 @@ UCS_TEST_F(test_varuna_key, link_is_used_again_with_its_key) {
     uct_varuna_requester_peer(host->iface(), ep->peer)->connecting -= UCT_VARUNA_MAX_CONNECTING;
 }
 
+/* A NIC that is short has refused a request. It is not tried again for the others, which lack
+ * nothing, before the distance is over: the next one of that kind would fail its lane */
+UCS_TEST_F(test_varuna_key, link_that_has_refused_one_is_avoided) {
+    const ucs_time_t now = ucs_get_time();
+
+    open();
+    ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
+    uct_varuna_requester_peer(host->iface(), ep->peer)->connecting += UCT_VARUNA_MAX_CONNECTING;
+    ASSERT_UCS_OK(put(1));
+    uct_varuna_ep_avoid_links(ep, UCS_BIT(0));
+    uct_varuna_ep_connect_next(ep, now);
+    EXPECT_EQ(UCS_BIT(0), ep->keyless.links);
+    EXPECT_FALSE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now));
+    uct_varuna_ep_avoid_links(ep, UCS_BIT(1));
+    uct_varuna_ep_connect_next(ep, now);
+    EXPECT_EQ(0u, ep->keyless.links) << "there is no other one";
+    EXPECT_FALSE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now)) << "it may be short still";
+    uct_varuna_requester_peer(host->iface(), ep->peer)->connecting -= UCT_VARUNA_MAX_CONNECTING;
+}
+
 /* On RC the gate is closed for a request whose key lacks a NIC, whatever lane the endpoint has. It
  * is open again for the same key once that is complete, and for messages at any time */
 UCS_TEST_F(test_varuna_key, gate_is_open_for_what_has_it) {
