@@ -114,8 +114,10 @@ flat() {
         done
         echo "# QPs, regions, KB of queues: ${first[*]}; files: ${files[*]}"
     else
-        comes has_flat "$@" || fail "QPs, regions, KB of queues: ${first[*]}, then $(on_nics)" \
-            "files: ${files[*]}: $(for name; do ls -l "/proc/$(process "$name")/fd"; done)"
+        comes has_flat "$@" ||
+            fail "QPs, regions, KB of queues: ${first[*]}, then $(on_nics)" \
+                "files: ${files[*]}: $(for name; do ls -l "/proc/$(process "$name")/fd"; done)"
+        echo "# QPs, regions, KB of queues: then $(on_nics)"
     fi
     for name in "$@"; do
         kb=$(awk '/^RssAnon/ { print $2 }' "/proc/$(process "$name")/status")
