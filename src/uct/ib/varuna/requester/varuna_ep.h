@@ -357,7 +357,7 @@ struct uct_varuna_ep {
         uint8_t                counted;     /* 1: in the peer's asking */
     } ask;
 
-    struct {                                /* Owner: varuna_key.c */
+    struct {                                /* Owner: varuna_avoid.c */
         uct_varuna_backoff_t   backoff;
         uint16_t               generations[UCT_VARUNA_MAX_LINKS]; /* Of the peer's NICs: all
                                                keys that the endpoint and its requests have are

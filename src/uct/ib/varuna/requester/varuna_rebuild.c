@@ -473,7 +473,7 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now)
     uct_varuna_peer_probe_paths(iface, ep->peer, now);
     uct_varuna_ep_complete_logs(ep, now);
     if (uct_varuna_ep_avoids_links(ep)) {
-        uct_varuna_ep_review_avoided(ep);
+        uct_varuna_ep_review_avoided(ep, uct_varuna_ep_learn_keys(ep));
     }
 
     if ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) || !uct_varuna_rebuild_is_due(ep, now)) {

@@ -515,7 +515,7 @@ UCS_TEST_F(test_varuna_key, link_is_used_again_with_its_key) {
     m_logs.generations[NIC] = 1;
     host->sent();
     for (unsigned i = 0; i < 10; ++i) {
-        uct_varuna_ep_avoid_links(ep, UCS_BIT(0) | UCS_BIT(1));
+        uct_varuna_ep_avoid_links(ep, 3, 3);
     }
     ASSERT_FALSE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now + ucs_time_from_sec(1)));
 
@@ -543,11 +543,11 @@ UCS_TEST_F(test_varuna_key, link_that_has_refused_one_is_avoided) {
     ep->remote.log_bundle.rkey = (uct_rkey_t)&m_logs;
     uct_varuna_requester_peer(host->iface(), ep->peer)->connecting += UCT_VARUNA_MAX_CONNECTING;
     ASSERT_UCS_OK(put(1));
-    uct_varuna_ep_avoid_links(ep, UCS_BIT(0));
+    uct_varuna_ep_avoid_links(ep, UCS_BIT(0), UCS_BIT(0));
     uct_varuna_ep_connect_next(ep, now);
     EXPECT_EQ(UCS_BIT(0), ep->keyless.links);
     EXPECT_FALSE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now));
-    uct_varuna_ep_avoid_links(ep, UCS_BIT(1));
+    uct_varuna_ep_avoid_links(ep, UCS_BIT(1), UCS_BIT(1));
     uct_varuna_ep_connect_next(ep, now);
     EXPECT_EQ(0u, ep->keyless.links) << "there is no other one";
     EXPECT_FALSE(uct_varuna_backoff_is_due(&ep->keyless.backoff, now)) << "it may be short still";
