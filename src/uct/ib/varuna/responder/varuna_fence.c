@@ -453,7 +453,11 @@ static void uct_varuna_target_leave_qp(uct_varuna_responder_t *resp,
         return;
     }
 
-    if ((qp->flags & UCT_VARUNA_FENCE_FLAG_QP) || (is_tried && is_ended)) {
+    /* A NIC that is removed works, so what it has accepted may still be on its way */
+    if ((qp->flags & UCT_VARUNA_FENCE_FLAG_QP) ||
+        (is_tried && is_ended &&
+         ((uct_varuna_ctl_now(resp->ctl) - qp->stopped_at) >
+          resp->iface->config.packet_lifetime))) {
         uct_varuna_target_qp_leave(resp, qp);
     } else if (!is_tried) {
         qp->flags |= UCT_VARUNA_FENCE_FLAG_GONE; /* Unless it can be stopped */
