@@ -46,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (i = 0; i < NGREG; ++i) {
         uc.uc_mcontext.gregs[i] = fuzz_u64(&in, 8);
     }
+    /* The CPU reads what a string instruction copies before it stores */
+    uc.uc_mcontext.gregs[REG_RSI]  = (greg_t)(page + (uc.uc_mcontext.gregs[REG_RSI] & 0x7ff));
     fuzz_take(&in, &fp._xmm, sizeof(fp._xmm));
     uc.uc_flags                    = fuzz_u64(&in, 1);
     uc.uc_mcontext.fpregs          = (at_end && (length == 15)) ? NULL : &fp;
@@ -70,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    FUZZ_CHECK((store.length >= 2) && (store.length <= 15));
+    FUZZ_CHECK((store.length >= 1) && (store.length <= 15));
     FUZZ_CHECK((store.size >= 1) && (store.size <= 64));
     FUZZ_CHECK((store.size >= 8) || ((store.value >> (8 * store.size)) == 0));
     emu_insn_skip(&uc, &store);

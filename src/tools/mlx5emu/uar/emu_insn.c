@@ -24,6 +24,7 @@
 #define EMU_INSN_NUM_VEC     32
 #define EMU_INSN_ZMM_SIZE    64
 #define EMU_INSN_FLAG_DF     (1 << 10) /* String instructions go backwards */
+#define EMU_INSN_COPY_MAX    64   /* Bytes of a request that is copied (BlueFlame) */
 
 /* Layout of the floating point part of a signal frame: what FXSAVE writes, with
  * some words of the kernel in it, then what XSAVE adds */
@@ -404,7 +405,8 @@ emu_insn_decode_string(const ucontext_t *uc, const emu_insn_entry_t *entry,
     const uint64_t num  = entry->repeats ? gregs[REG_RCX] : 1;
     size_t length;
 
-    if ((gregs[REG_EFL] & EMU_INSN_FLAG_DF) || (num == 0) || (num > EMU_INSN_PAGE)) {
+    if ((gregs[REG_EFL] & EMU_INSN_FLAG_DF) || (num == 0) ||
+        (num > (EMU_INSN_COPY_MAX / entry->size))) {
         return EMU_INSN_NO_STORE;
     }
 

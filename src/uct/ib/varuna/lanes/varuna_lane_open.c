@@ -528,7 +528,7 @@ void uct_varuna_lane_ep_destroy(uct_varuna_iface_t *iface, uct_ep_h ep,
         }
     }
 
-    uct_varuna_tl_destroy(ep);
+    uct_varuna_tl_destroy_lane(ep, kind);
 }
 
 /* Not when the memory domain is opened: UCP opens those of all transports. */

@@ -99,6 +99,8 @@ struct uct_varuna_mem {
     uint64_t                   token;     /* In its keys; if is_shared */
     ucs_list_link_t            list;      /* In md->mems */
     unsigned                   flags;     /* It was registered with */
+    unsigned                   pack_flags; /* Its keys were packed with: UCX invalidates only
+                                              what has such a key */
     uint8_t                    owed;      /* Devices that were opened later, and have not
                                               registered it yet, by their first port. Owner:
                                               varuna_return.c */
@@ -298,10 +300,14 @@ unsigned uct_varuna_md_list_devices(uct_varuna_md_t *md, unsigned nic,
 /* The memory of which this process has given keys away: it accesses only such memory at
  * addresses that a peer names (docs/SECURITY.md). Any thread. */
 
-/** A key of the region is packed. @param [in] keys  Of the NICs in @a nic_map: those in the
- *  first one stay. */
+/**
+ * A key of the region is packed.
+ *
+ * @param [in] keys        Of the NICs in @a nic_map: those in the first one stay.
+ * @param [in] pack_flags  UCT_MD_MKEY_PACK_FLAG_xx: keys of NICs that come later have them, too.
+ */
 void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t nic_map,
-                         const uint64_t *keys);
+                         const uint64_t *keys, unsigned pack_flags);
 
 /** The region is deregistered. @return Nonzero if it was shared. */
 int uct_varuna_md_unshare(uct_varuna_md_t *md, uct_varuna_mem_t *mem);

@@ -442,7 +442,8 @@ uct_varuna_md_mkey_pack_common(uct_md_h tl_md, uct_mem_h memh, void *address,
         goto out;
     }
 
-    uct_varuna_md_share(md, memh, nic_map, keys);
+    uct_varuna_md_share(md, memh, nic_map, keys,
+                        UCS_PARAM_VALUE(UCT_MD_MKEY_PACK_FIELD, params, flags, FLAGS, 0));
     memset(buffer, 0, md->attr.rkey_packed_size);
     key = uct_varuna_rkey_pack_header(nic_map, md->atomic_mode,
                                       ((uct_varuna_mem_t*)memh)->device,
@@ -471,7 +472,7 @@ static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 }
 
 void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t nic_map,
-                         const uint64_t *keys)
+                         const uint64_t *keys, unsigned pack_flags)
 {
     unsigned nic;
 
@@ -480,6 +481,7 @@ void uct_varuna_md_share(uct_varuna_md_t *md, uct_varuna_mem_t *mem, uint8_t nic
     }
 
     pthread_mutex_lock(&md->lock);
+    mem->pack_flags |= pack_flags;
     if (!mem->is_shared) {
         mem->is_shared    = 1;
         mem->region.first = (uintptr_t)mem->address;

@@ -337,8 +337,8 @@ static void uct_varuna_return_step_register(uct_varuna_return_t *ret,
 static ucs_status_t uct_varuna_return_reg(const uct_varuna_return_step_t *step,
                                           uct_mem_h *inner_p, uint64_t *key_p)
 {
-    static const uct_md_mkey_pack_params_t params = {.field_mask = 0};
-    const uct_varuna_mem_t *mem                   = &step->region;
+    uct_md_mkey_pack_params_t params = {.field_mask = UCT_MD_MKEY_PACK_FIELD_FLAGS};
+    const uct_varuna_mem_t *mem      = &step->region;
     ucs_status_t status;
 
     status = uct_md_mem_reg(step->inner, mem->address, mem->length,
@@ -347,8 +347,9 @@ static ucs_status_t uct_varuna_return_reg(const uct_varuna_return_step_t *step,
         return status;
     }
 
-    status = uct_varuna_compat_mkey_pack(step->inner, *inner_p, mem->address, mem->length,
-                                         &params, key_p);
+    params.flags = mem->pack_flags;
+    status       = uct_varuna_compat_mkey_pack(step->inner, *inner_p, mem->address, mem->length,
+                                               &params, key_p);
     if (status != UCS_OK) {
         (void)uct_md_mem_dereg(step->inner, *inner_p);
     }

@@ -328,21 +328,34 @@ uct_varuna_mlx5_order_set(const char *dev_name, uct_iface_config_t *config,
  * only concerns the queue pairs.
  */
 #if UCT_VARUNA_UCX_AT_LEAST(1, 18)
+/* Since 1.20, verbs may make queue pairs that place messages as they come. That is turned off
+ * without force, unless DEVX may do it as well. */
+static int uct_varuna_mlx5_ddp_needs_force(const uct_ib_mlx5_md_t *md)
+{
+#if UCT_VARUNA_UCX_AT_LEAST(1, 20)
+    return (md->flags & UCT_IB_MLX5_MD_FLAG_DEVX) &&
+           ((md->dp_ordering_cap_devx.rc == UCT_IB_MLX5_DP_ORDERING_OOO_ALL) ||
+            (md->dp_ordering_cap_devx.dc == UCT_IB_MLX5_DP_ORDERING_OOO_ALL));
+#else
+    return 1;
+#endif
+}
+
 static ucs_status_t
 uct_varuna_mlx5_order_placement(uct_md_h md, const char *dev_name,
                                 uct_iface_config_t *config, int *can_force_p)
 {
-    uct_ib_device_t *dev = &ucs_derived_of(md, uct_ib_md_t)->dev;
+    const uct_ib_mlx5_md_t *mlx5_md = ucs_derived_of(md, uct_ib_mlx5_md_t);
+    uct_ib_device_t *dev            = &ucs_derived_of(md, uct_ib_md_t)->dev;
     ucs_status_t status;
 
-    *can_force_p = !!(ucs_derived_of(md, uct_ib_mlx5_md_t)->flags &
-                      UCT_IB_MLX5_MD_FLAG_DP_ORDERING_FORCE);
-    if (!*can_force_p) {
+    *can_force_p = !!(mlx5_md->flags & UCT_IB_MLX5_MD_FLAG_DP_ORDERING_FORCE);
+    if (!*can_force_p && uct_varuna_mlx5_ddp_needs_force(mlx5_md)) {
         return UCS_OK;
     }
 
     status = uct_varuna_mlx5_order_set(dev_name, config, "RC_DDP_ENABLE", "n");
-    if ((status != UCS_OK) ||
+    if ((status != UCS_OK) || !*can_force_p ||
         !uct_varuna_mlx5_is_ethernet(dev, uct_varuna_mlx5_port_num(dev_name))) {
         return status;
     }
@@ -401,7 +414,15 @@ ucs_status_t uct_varuna_mlx5_order_request(uct_md_h md, const char *dev_name,
 
 void uct_varuna_mlx5_order_set_sl(uct_iface_h inner, uint8_t sl)
 {
-    ucs_derived_of(inner, uct_ib_iface_t)->config.sl = sl;
+    uct_ib_iface_t *iface = ucs_derived_of(inner, uct_ib_iface_t);
+
+#if UCT_VARUNA_UCX_AT_LEAST(1, 17)
+    /* What comes back on DC goes by another one only if the user says so */
+    if (iface->config.reverse_sl == iface->config.sl) {
+        iface->config.reverse_sl = sl;
+    }
+#endif
+    iface->config.sl = sl;
 }
 
 uct_varuna_order_t uct_varuna_mlx5_order(uct_iface_h inner, uint8_t *sl_p,

@@ -276,6 +276,23 @@ ucs_status_t uct_varuna_tl_reset(uct_ep_h ep, unsigned kind)
     return uct_varuna_tls[kind].reset(ep);
 }
 
+/* Since 1.14, UCX takes the end of a device for the event of each of its queue pairs, and there may
+ * be two such ends: a failure of the device, and its removal */
+void uct_varuna_tl_destroy_lane(uct_ep_h ep, unsigned kind)
+{
+    int may_come_twice = (uct_varuna_tls[kind].last_wqe != NULL) && uct_varuna_tl_is_dead(ep);
+    uct_varuna_last_wqe_t event;
+
+    if (may_come_twice) {
+        uct_varuna_tls[kind].last_wqe(ep, &event);
+    }
+
+    uct_varuna_tl_destroy(ep);
+    if (may_come_twice) {
+        uct_varuna_last_wqe_ignore(&event);
+    }
+}
+
 void uct_varuna_tl_destroy_reset(uct_ep_h ep, unsigned kind)
 {
     uct_varuna_last_wqe_t event;
@@ -285,7 +302,7 @@ void uct_varuna_tl_destroy_reset(uct_ep_h ep, unsigned kind)
     may_come_twice = (uct_varuna_last_wqe_wait(&event, 0) != UCS_OK);
     uct_varuna_tls[kind].end_reset(ep);
     uct_varuna_tl_stop(ep, kind);
-    uct_varuna_tl_destroy(ep);
+    uct_varuna_tl_destroy_lane(ep, kind);
     if (may_come_twice) {
         uct_varuna_last_wqe_ignore(&event);
     }

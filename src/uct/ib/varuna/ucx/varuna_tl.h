@@ -73,6 +73,10 @@ ucs_status_t uct_varuna_tl_stop(uct_ep_h ep, unsigned kind);
 /** As uct_ep_destroy(). */
 void uct_varuna_tl_destroy(uct_ep_h ep);
 
+/** The same for an endpoint that was connected. Of a dead NIC, the queue pair is destroyed with the
+ *  inner interface. Main thread. */
+void uct_varuna_tl_destroy_lane(uct_ep_h ep, unsigned kind);
+
 /**
  * A NIC is dead, which the user is told once. UCX reports each command that such a NIC refuses by
  * an error, and each request that it has not completed by a warning: what uct_varuna_tl_drain() and

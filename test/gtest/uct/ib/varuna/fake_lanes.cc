@@ -414,6 +414,11 @@ void uct_varuna_tl_destroy(uct_ep_h ep)
     uct_ep_destroy(ep);
 }
 
+void uct_varuna_tl_destroy_lane(uct_ep_h ep, unsigned kind)
+{
+    uct_ep_destroy(ep);
+}
+
 void uct_varuna_tl_note_dead(uct_md_h md, int is_dead)
 {
 }

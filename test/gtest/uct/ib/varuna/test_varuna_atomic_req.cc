@@ -28,7 +28,7 @@ protected:
         m_mem.address  = &m_word;
         m_mem.length   = sizeof(m_word);
         m_mem.is_atomic = 1;
-        uct_varuna_md_share(md(), &m_mem, 0, m_mem.keys);
+        uct_varuna_md_share(md(), &m_mem, 0, m_mem.keys, 0);
         ASSERT_NE(0u, m_mem.token);
         m_opening = open(alice).hdr.opening;
     }

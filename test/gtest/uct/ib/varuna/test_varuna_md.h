@@ -21,6 +21,12 @@ extern "C" {
 #include <string>
 #include <vector>
 
+#if UCT_VARUNA_UCX_AT_LEAST(1, 15)
+#  define PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA
+#else
+#  define PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
+#endif
+
 class test_varuna_md : public ucs::test {
 protected:
     typedef std::vector<std::string> names_t;

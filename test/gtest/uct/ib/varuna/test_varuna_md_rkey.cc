@@ -18,12 +18,6 @@ extern "C" {
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if UCT_VARUNA_UCX_AT_LEAST(1, 15)
-#  define PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE_RMA
-#else
-#  define PACK_INVALIDATE UCT_MD_MKEY_PACK_FLAG_INVALIDATE
-#endif
-
 /* --- Remote keys ----------------------------------------------------------- */
 
 UCS_TEST_F(test_varuna_md, rkey_round_trip) {

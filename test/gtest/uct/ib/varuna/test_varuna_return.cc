@@ -395,6 +395,22 @@ UCS_TEST_F(test_varuna_return, remove_and_add) {
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
+/* UCX invalidates only what has a key that was packed for that, on each NIC */
+UCS_TEST_F(test_varuna_return, keys_can_be_invalidated) {
+    scoped_log_handler slh(hide_warns_logger);
+    char buffer[MAX_KEY];
+    uct_mem_h memh;
+
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(pack(memh, buffer, PACK_INVALIDATE));
+    ASSERT_NE(0u, m_ib.pack_flags);
+    m_ib.pack_flags = 0;
+    reset(0);
+    wait_ready(0);
+    EXPECT_EQ((unsigned)PACK_INVALIDATE, m_ib.pack_flags);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
 /* A command that is revoked before the traffic has left */
 UCS_TEST_F(test_varuna_return, removal_is_revoked) {
     ASSERT_TRUE(uct_varuna_md_link_open(m_md, 2));

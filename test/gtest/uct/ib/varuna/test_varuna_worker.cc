@@ -37,7 +37,7 @@ protected:
         mem         = {};
         mem.address = &word;
         mem.length  = sizeof(word);
-        uct_varuna_md_share(host->iface()->md, &mem, 0, mem.keys);
+        uct_varuna_md_share(host->iface()->md, &mem, 0, mem.keys, 0);
     }
 
     /* Its slots are left to the worker */
