@@ -85,7 +85,8 @@ int uct_varuna_peer_ctl_reaches(const uct_varuna_iface_t *iface, unsigned link,
 {
     const uct_varuna_ctl_link_t *ctl = &iface->ctl->links[link];
 
-    return uct_varuna_peer_iface_reaches(&iface->links[link], ctl->inner,
+    return (ctl->inner != NULL) &&
+           uct_varuna_peer_iface_reaches(&iface->links[link], ctl->inner,
                                          ctl->attr.iface_addr_len, remote,
                                          remote->ctl_addr, remote->ctl_len);
 }

@@ -27,6 +27,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#define UCT_VARUNA_ADMIN_PATIENCE  1 /* Seconds in which "status" is to be complete */
 #define UCT_VARUNA_ADMIN_MAX_NAMES 64
 #define UCT_VARUNA_ADMIN_NAME_MAX  32
 #define UCT_VARUNA_ADMIN_MAX_NICS  UCT_VARUNA_MAX_LINKS
@@ -431,19 +432,32 @@ static int uct_varuna_admin_append_all(uct_varuna_admin_text_t *text)
     return has_all;
 }
 
-size_t rc_varuna_status(char *buffer, size_t size)
+/* Whoever makes the list impossible now may wait for the lock, which is free meanwhile. @return
+ * Whether it is complete. */
+static int uct_varuna_admin_try_status(char *buffer, size_t size, ucs_time_t deadline,
+                                       size_t *length_p)
 {
     uct_varuna_admin_text_t text;
+    int has_all;
 
-    /* Whoever makes the list impossible now may wait for the lock, which is free meanwhile */
     do {
         text = (uct_varuna_admin_text_t){buffer, size, 0};
         if (size > 0) {
             buffer[0] = '\0';
         }
-    } while (!uct_varuna_admin_append_all(&text) && (sched_yield() == 0));
+        has_all = uct_varuna_admin_append_all(&text);
+    } while (!has_all && (sched_yield() == 0) && (ucs_get_time() < deadline));
 
-    return text.length;
+    *length_p = text.length;
+    return has_all;
+}
+
+size_t rc_varuna_status(char *buffer, size_t size)
+{
+    size_t length;
+
+    (void)uct_varuna_admin_try_status(buffer, size, UCS_TIME_INFINITY, &length);
+    return length;
 }
 
 /* --- Interfaces --- */
@@ -720,13 +734,19 @@ static const char *uct_varuna_admin_nic_error(int ret)
 
 void uct_varuna_admin_command(const char *line, char *answer, size_t size)
 {
+    const size_t head = strlen(UCT_VARUNA_ADMIN_OK);
     char copy[UCT_VARUNA_ADMIN_REQUEST_MAX];
     int ret = -EINVAL;
+    size_t length;
 
     snprintf(copy, sizeof(copy), "%s", line);
     if (!strcmp(copy, "status")) {
+        /* A thread that closes a worker may wait for the one that answers here */
         snprintf(answer, size, UCT_VARUNA_ADMIN_OK);
-        rc_varuna_status(answer + strlen(answer), size - strlen(answer));
+        if (!uct_varuna_admin_try_status(answer + head, size - head, ucs_get_time() +
+                                         ucs_time_from_sec(UCT_VARUNA_ADMIN_PATIENCE), &length)) {
+            snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "the process is busy; ask again\n");
+        }
         return;
     } else if (!strcmp(copy, "failover force")) {
         ret = rc_varuna_failover(RC_VARUNA_FAILOVER_FORCE);

@@ -164,14 +164,15 @@ static ucs_status_t uct_varuna_join_open(uct_varuna_iface_t *base, unsigned link
         goto out;
     }
 
-    status = uct_varuna_ctl_link_open(base->ctl, link, dev_name);
+    base->ctl->ports.down &= ~UCS_BIT(link); /* Unless the detector says so now */
+    status                 = uct_varuna_ctl_link_open(base->ctl, link, dev_name);
     if (status != UCS_OK) {
+        base->ctl->ports.down |= UCS_BIT(link);
         uct_varuna_lanes_close_link(base, link);
         goto out;
     }
 
     uct_varuna_lanes_join(base, link);
-    base->ctl->ports.down  &= ~UCS_BIT(link);
     base->ctl->hb.suspects &= ~UCS_BIT(link);
     uct_varuna_ctl_join(base->ctl, link);
 

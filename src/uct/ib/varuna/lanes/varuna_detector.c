@@ -119,6 +119,10 @@ static void uct_varuna_detector_event_handler(int fd,
 
     (void)fd;
     (void)events;
+    if (port->context == NULL) {
+        return; /* The port was removed while UCX was about to call this */
+    }
+
     while (ibv_get_async_event(port->context, &event) == 0) {
         uct_varuna_detector_handle_event(port, &event);
         ibv_ack_async_event(&event);

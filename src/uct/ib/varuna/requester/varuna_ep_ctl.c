@@ -174,12 +174,6 @@ void uct_varuna_ep_handle_reject(uct_varuna_ep_t *ep,
         return; /* The id was another endpoint's */
     }
 
-    if ((rej->type == UCT_VARUNA_CTL_CONNECT_REQ) && (ep->next.lane.ep != NULL) &&
-        (rej->status != UCS_ERR_CONNECTION_RESET)) {
-        uct_varuna_ep_fail_next(ep);
-        return;
-    }
-
     ucs_diag("ep %p: the peer refused vQP %u (%s): %s", ep, ep->id,
              uct_varuna_ctl_type_name(rej->type),
              ucs_status_string((ucs_status_t)rej->status));

@@ -131,6 +131,23 @@ int uct_varuna_ep_place_repeated(uct_varuna_ep_t *ep)
     return 0;
 }
 
+/* Whether the lane has something that comes after a flush. Completions come in the order of the
+ * ring, so nothing can be posted in the flush's place any more. */
+static int uct_varuna_req_is_followed(const uct_varuna_req_t *flush)
+{
+    int is_after = 0;
+    const uct_varuna_req_t *req;
+
+    uct_varuna_ring_for_each(req, &flush->ep->hot.reqs) {
+        if (is_after && (req->flags & UCT_VARUNA_REQ_FLAG_POSTED)) {
+            return 1;
+        }
+        is_after |= (req == flush);
+    }
+
+    return 0;
+}
+
 int uct_varuna_req_pass_flush(uct_varuna_req_t *flush)
 {
     uct_varuna_ep_t *ep = flush->ep;
@@ -140,6 +157,11 @@ int uct_varuna_req_pass_flush(uct_varuna_req_t *flush)
     }
 
     flush->flags |= UCT_VARUNA_REQ_FLAG_PASSED;
+    if (uct_varuna_req_is_followed(flush)) {
+        return 0; /* A change of the lane was given up: a read before it places it, or that of
+                     the change after it */
+    }
+
     flush->log_sn = ep->num_writes;
     if (uct_varuna_ep_is_placed(ep, flush->opcode)) {
         return 0;

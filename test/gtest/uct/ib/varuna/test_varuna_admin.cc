@@ -451,6 +451,26 @@ UCS_TEST_F(test_varuna_admin, nics)
     uct_varuna_admin_unregister(&user);
 }
 
+/* A thread that closes a worker has the lock of its control plane, and may wait for the one that
+ * answers: that gives up */
+UCS_TEST_F(test_varuna_admin, status_of_a_worker_that_is_being_closed)
+{
+    const uint64_t fences[]       = {0, 0, 0, 0, 0, 0};
+    uct_varuna_admin_t user       = {};
+
+    user.num_links  = 1;
+    user.names[0]   = "fake:1";
+    user.fences[0]  = fences;
+    user.wake       = [](void*) {};
+    user.quiesce    = [](void*) {};
+    user.list_peers = [](void*, const char*, ucs_string_buffer_t *text) { return 0; };
+    uct_varuna_admin_register(&user);
+    char answer[256];
+    uct_varuna_admin_command("status", answer, sizeof(answer));
+    EXPECT_STREQ("error: the process is busy; ask again\n", answer);
+    uct_varuna_admin_unregister(&user);
+}
+
 /* Who has the lock of the control plane may wait for the one of commands: a thread that makes
  * progress, or closes a worker */
 UCS_TEST_F(test_varuna_admin, progress_does_not_wait_for_who_asks)

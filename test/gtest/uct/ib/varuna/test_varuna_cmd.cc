@@ -12,6 +12,7 @@ extern "C" {
 #include <memory>
 #include <poll.h>
 #include <semaphore.h>
+#include <thread>
 #include <signal.h>
 #include <sys/wait.h>
 #include <thread>
@@ -334,6 +335,39 @@ UCS_TEST_F(test_varuna_cmd, detach) {
     EXPECT_EQ(1u, hung.done);
     EXPECT_EQ(UCS_ERR_CANCELED, hung.status);
     EXPECT_FALSE(is_readable());
+}
+
+/* The one in progress comes again, and another one is given before it: it is canceled, too. The
+ * time only makes it likely that it comes back while the caller waits for that */
+UCS_TEST_F(test_varuna_cmd, detach_from_one_that_comes_again) {
+    ucs_status_t status = UCS_INPROGRESS;
+    uct_varuna_cmd_sink_t sink;
+    command own, other;
+
+    ASSERT_UCS_OK(uct_varuna_cmd_sink_init(&sink));
+    own.again = 1;
+    hang(0, own);
+    other.hangs          = true;
+    other.test           = this;
+    other.super.run      = run;
+    other.super.done     = done;
+    other.super.sink     = &sink;
+    other.super.deadline = 0;
+    uct_varuna_cmds_submit(m_cmds[0], &other.super);
+
+    std::thread caller([&]() { status = uct_varuna_cmd_sink_detach(&m_sink, m_cmds[0]); });
+    usleep(50000);
+    sem_post(&own.go);
+    sem_wait(&other.started);
+    caller.join();
+    EXPECT_UCS_OK(status);
+    EXPECT_EQ(1u, own.done);
+    EXPECT_EQ(UCS_ERR_CANCELED, own.status);
+    sem_post(&other.go);
+    EXPECT_UCS_OK(uct_varuna_cmd_sink_detach(&sink, m_cmds[0]));
+    uct_varuna_cmd_sink_cleanup(&sink);
+    EXPECT_EQ(1u, other.done);
+    EXPECT_EQ(1u, own.given) << "it is not given again";
 }
 
 /* What came back and was not dispatched is released */

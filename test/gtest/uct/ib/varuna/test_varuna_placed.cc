@@ -185,6 +185,33 @@ UCS_TEST_F(test_varuna_placed, puts_before_a_swap_are_read_back) {
     expect_completed_by(lane(0));
 }
 
+/* The change is given up while its read is under way: what was posted before the flush and after it
+ * is on the lane, so nothing is posted in its place, and that read completes it */
+UCS_TEST_F(test_varuna_placed, flush_before_a_swap_that_is_given_up) {
+    open_with_home(1);
+    put_and_signal();
+    connect_rc(0);
+    lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_SWAP); ++i) {
+        step();
+    }
+    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    lane(0).post_status = UCS_OK;
+    step();
+    ASSERT_EQ((names{"put", "flush", "get"}), ops(0));
+    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+
+    uct_varuna_ep_fail_next(ep);
+    for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_ACTIVE); ++i) {
+        step();
+    }
+    EXPECT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    EXPECT_EQ((names{"put", "flush", "get"}), ops(0));
+    EXPECT_EQ(1, m_comp.count);
+    expect_completed_by(lane(0));
+}
+
 /* A flush that had nothing to place when its turn came, and waits for a read, has nothing to
  * do with the put after it */
 UCS_TEST_F(test_varuna_placed, later_puts_are_left_alone) {
