@@ -735,6 +735,8 @@ static const char *uct_varuna_admin_nic_error(int ret)
 void uct_varuna_admin_command(const char *line, char *answer, size_t size)
 {
     const size_t head = strlen(UCT_VARUNA_ADMIN_OK);
+    const char *error = "expected \"link NAME down|fail|up\", \"nic NAME remove|add\", "
+                        "\"failover force|revoke\" or \"status\"";
     char copy[UCT_VARUNA_ADMIN_REQUEST_MAX];
     int ret = -EINVAL;
     size_t length;
@@ -753,35 +755,22 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size)
     } else if (!strcmp(copy, "failover revoke")) {
         ret = rc_varuna_failover(RC_VARUNA_FAILOVER_REVOKE);
     } else if (!strncmp(copy, "nic ", 4)) {
-        ret = uct_varuna_admin_command_nic(copy + 4);
-        if (ret != 0) {
-            snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "%s\n",
-                     uct_varuna_admin_nic_error(ret));
-            return;
-        }
+        ret   = uct_varuna_admin_command_nic(copy + 4);
+        error = uct_varuna_admin_nic_error(ret);
     } else if (!strncmp(copy, "link ", 5)) {
-        ret = uct_varuna_admin_command_link(copy + 5);
+        ret   = uct_varuna_admin_command_link(copy + 5);
+        error = (ret == -ENODEV) ? "no such link; \"status\" lists them" :
+                (ret == -ENOSPC) ? "too many links are marked" : error;
     }
 
     if (ret == 0) {
         snprintf(answer, size, UCT_VARUNA_ADMIN_OK);
-    } else if (ret == -ENODEV) {
-        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "no such link; \"status\" "
-                 "lists them\n");
-    } else if (ret == -ENOSPC) {
-        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "too many links are "
-                 "marked\n");
     } else {
-        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "expected \"link NAME "
-                 "down|fail|up\", \"nic NAME remove|add\", \"failover force|revoke\" or "
-                 "\"status\"\n");
+        snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "%s\n", error);
     }
 }
 
-
-/* --- Interfaces --- */
-
-/* An interface as a user of rc_varuna_ctl and rc_varuna.h. */
+/* --- An interface as a user of rc_varuna_ctl and rc_varuna.h --- */
 
 static void uct_varuna_admin_iface_wake(void *arg)
 {
