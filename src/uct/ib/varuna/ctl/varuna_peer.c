@@ -17,6 +17,7 @@
 #include "varuna_peer.h"
 #include "varuna_ctl.h"
 #include "varuna_bus.h"
+#include "varuna_ports.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>
@@ -52,7 +53,7 @@ static int uct_varuna_peer_iface_reaches(const uct_varuna_link_t *link,
                                          const void *remote_addr,
                                          size_t remote_len)
 {
-    char device[UCT_VARUNA_ADDR_ROOM], addr[UCT_VARUNA_ADDR_ROOM];
+    char device[UCT_VARUNA_ADDR_ROOM] = {0}, addr[UCT_VARUNA_ADDR_ROOM] = {0};
 
     if ((remote_len != addr_len) || (remote_len > sizeof(addr)) ||
         !uct_varuna_ib_addr_is_valid(remote->device_addr, remote->device_len,
@@ -60,8 +61,6 @@ static int uct_varuna_peer_iface_reaches(const uct_varuna_link_t *link,
         return 0;
     }
 
-    memset(device, 0, sizeof(device));
-    memset(addr, 0, sizeof(addr));
     memcpy(device, remote->device_addr, remote->device_len);
     memcpy(addr, remote_addr, remote_len);
     return uct_iface_is_reachable(inner, (uct_device_addr_t*)device,
@@ -334,6 +333,7 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
             return status;
         }
 
+        uct_varuna_ports_add_link(ctl, peer, link);
         ucs_debug("rc_varuna: %s reaches NIC %u of peer 0x%lx",
                   uct_varuna_link_name(ctl->iface, link), remote->nic, peer->uuid);
     }

@@ -93,7 +93,10 @@ struct uct_varuna_peer {
         uint8_t                far_retired; /* Paths that it wants us to leave */
         uint8_t                told_down; /* Changes of that, for the main thread: */
         uint8_t                told_up;   /* down before up */
-        uint32_t               ports_number; /* Of its last announcement of ports */
+        uint32_t               ports_number; /* Of its last announcement of ports: */
+        uint8_t                ports_down;   /* by its NICs, also those that no link of
+                                                ours reaches yet */
+        uint8_t                ports_retired;
         uint32_t               ports_told; /* ... of our last one to it */
         uint8_t                unexplained; /* Dead paths: whose fault it is may
                                              still turn out */

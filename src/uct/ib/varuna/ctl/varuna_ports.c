@@ -135,27 +135,47 @@ void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links, unsigned fai
     uct_varuna_ctl_unlock(ctl);
 }
 
-/* @return Our links that reach ports which the peer wants us to leave. */
-static unsigned uct_varuna_ports_far_retired(const uct_varuna_peer_t *peer,
-                                             const uct_varuna_ctl_ports_t *ports)
+/* @return Those of our @a links that reach one of these NICs of the peer */
+static unsigned uct_varuna_ports_reaching(const uct_varuna_peer_t *peer, unsigned links,
+                                          unsigned nics)
 {
-    unsigned retired = 0;
+    unsigned found = 0;
     unsigned link;
 
-    ucs_for_each_bit(link, peer->link_map) {
-        if (ports->retired & UCS_BIT(peer->links[link].nic)) {
-            retired |= UCS_BIT(link);
+    ucs_for_each_bit(link, links) {
+        if (nics & UCS_BIT(peer->links[link].nic)) {
+            found |= UCS_BIT(link);
         }
     }
 
-    return retired;
+    return found;
+}
+
+static void uct_varuna_ports_set_far_down(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                          unsigned far_down)
+{
+    peer->hb.told_down |= far_down & ~peer->hb.far_down;
+    peer->hb.told_up   &= ~far_down;
+    peer->hb.told_up   |= peer->hb.far_down & ~far_down;
+    peer->hb.far_down   = far_down;
+    uct_varuna_peer_notify(ctl, peer);
+}
+
+void uct_varuna_ports_add_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned link)
+{
+    unsigned added = UCS_BIT(link);
+    unsigned down  = uct_varuna_ports_reaching(peer, added, peer->hb.ports_down);
+
+    peer->hb.far_retired |= uct_varuna_ports_reaching(peer, added, peer->hb.ports_retired);
+    if ((down | (peer->hb.far_retired & added)) != 0) {
+        uct_varuna_ports_set_far_down(ctl, peer, peer->hb.far_down | down);
+    }
 }
 
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports)
 {
-    unsigned far_down = 0;
-    unsigned i;
+    unsigned far_down, i;
 
     if ((int32_t)(ports->number - peer->hb.ports_number) >= 0) {
         uct_varuna_moves_heard(ctl, peer, link, ports);
@@ -165,23 +185,16 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         return; /* Overtaken */
     }
 
-    ucs_for_each_bit(i, peer->link_map & ~UCS_BIT(link)) {
-        if (ports->down & UCS_BIT(peer->links[i].nic)) {
-            far_down |= UCS_BIT(i);
-        }
-    }
-
+    far_down = uct_varuna_ports_reaching(peer, peer->link_map & ~UCS_BIT(link), ports->down);
     ucs_for_each_bit(i, peer->hb.far_down & ~far_down) {
         (void)uct_varuna_backoff_succeeded(&peer->no_ctl_ep[i]); /* It answers again */
     }
 
-    peer->hb.ports_number = ports->number;
-    peer->hb.told_down   |= far_down & ~peer->hb.far_down;
-    peer->hb.told_up     &= ~far_down;
-    peer->hb.told_up     |= peer->hb.far_down & ~far_down;
-    peer->hb.far_down     = far_down;
-    peer->hb.far_retired  = uct_varuna_ports_far_retired(peer, ports);
-    uct_varuna_peer_notify(ctl, peer);
+    peer->hb.ports_number  = ports->number;
+    peer->hb.ports_down    = ports->down;
+    peer->hb.ports_retired = ports->retired;
+    peer->hb.far_retired   = uct_varuna_ports_reaching(peer, peer->link_map, ports->retired);
+    uct_varuna_ports_set_far_down(ctl, peer, far_down);
 }
 
 static void uct_varuna_ports_handle(void *arg, unsigned link,

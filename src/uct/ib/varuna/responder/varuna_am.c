@@ -83,7 +83,7 @@ static void uct_varuna_am_hold(uct_varuna_responder_t *resp,
         status = uct_varuna_held_add(&target->held, seq, am_id, data, length);
     }
 
-    target->expected = 0; /* Those that are held follow the next one */
+    target->expected = UCT_VARUNA_TARGET_EXPECTS_NONE; /* Those that are held follow */
     if (status == UCS_OK) {
         uct_varuna_gap_watch(resp, target, seq);
     } else if (status != UCS_ERR_ALREADY_EXISTS) {
@@ -147,8 +147,8 @@ uct_varuna_am_exception(uct_varuna_responder_t *resp, uct_varuna_target_t *targe
         uct_varuna_am_unordered(resp, target, hdr->seq,
                                 hdr->target & UCS_MASK(UCT_VARUNA_AM_ID_BITS), hdr + 1,
                                 length - sizeof(*hdr));
-    } else if (target->orphan) {
-        uct_varuna_orphan_message(resp, target);
+    } else {
+        uct_varuna_gap_refuse(resp, target);
     }
 
     return UCS_OK;
@@ -245,7 +245,7 @@ ucs_status_t uct_varuna_am_handler(void *arg, void *data, size_t length,
     uct_varuna_responder_t *resp        = iface->responder;
     const uct_varuna_am_hdr_t *hdr      = data;
     uct_varuna_target_t *target;
-    uint32_t id;
+    uint64_t id;
 
     UCS_STATIC_ASSERT(ucs_offsetof(uct_varuna_target_t, am) == 0);
     if (ucs_unlikely((length < sizeof(*hdr)) || (resp == NULL))) {

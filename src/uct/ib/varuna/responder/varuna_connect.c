@@ -165,12 +165,10 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
     uct_varuna_target_t *target;
     ucs_status_t status;
     unsigned rc_link;
-    khiter_t iter;
     uct_ep_h ep;
 
-    target = uct_varuna_target_of(resp, hdr, &iter);
+    target = uct_varuna_target_asked(resp, link, hdr);
     if (target == NULL) {
-        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return UCS_OK;
     }
 

@@ -536,11 +536,9 @@ static void uct_varuna_fence_handle_req(void *arg, unsigned link,
     uct_varuna_responder_t *resp          = arg;
     const uct_varuna_ctl_fence_req_t *req = body;
     uct_varuna_target_t *target;
-    khiter_t iter;
 
-    target = uct_varuna_target_of(resp, hdr, &iter);
+    target = uct_varuna_target_asked(resp, link, hdr);
     if (target == NULL) {
-        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
         return;
     }
 
@@ -607,8 +605,8 @@ void uct_varuna_fence_init(uct_varuna_responder_t *resp)
  * queues were found empty, and not before the packet lifetime is over, in which a
  * lane that could not be fenced may still deliver. */
 
-/* Tries to report the gap to the requester. It closes the target then; if it does not,
- * it is gone. */
+/* Tries to report the gap to the requester. It closes the target then; if it does not, it
+ * is gone or cut off. What it sends later, a message or a request, is refused again. */
 #define UCT_VARUNA_GAP_MAX_REJECTS   64
 
 void uct_varuna_gap_watch(uct_varuna_responder_t *resp,
@@ -637,12 +635,12 @@ void uct_varuna_gap_forget(uct_varuna_target_t *target)
     }
 }
 
-void uct_varuna_gap_tell(uct_varuna_responder_t *resp,
-                         uct_varuna_target_t *target, ucs_time_t now)
+static void uct_varuna_gap_tell(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
+                                unsigned max_tries, ucs_time_t now)
 {
     const uct_varuna_retry_policy_t policy = {
         .interval  = resp->iface->config.ctl_timeout,
-        .max_tries = UCT_VARUNA_GAP_MAX_REJECTS
+        .max_tries = max_tries
     };
     uct_varuna_ctl_hdr_t hdr = {
         .type    = UCT_VARUNA_CTL_FENCE_REQ,
@@ -671,6 +669,18 @@ void uct_varuna_gap_tell(uct_varuna_responder_t *resp,
     uct_varuna_ctl_unlock(resp->ctl);
 }
 
+void uct_varuna_gap_refuse(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
+{
+    uct_varuna_gap_tell(resp, target, 0, uct_varuna_ctl_now(resp->ctl));
+}
+
+void uct_varuna_gap_end_target(uct_varuna_target_t *target)
+{
+    __atomic_store_n(&target->broken, 1, __ATOMIC_RELAXED); /* The async thread reads it */
+    target->expected = UCT_VARUNA_TARGET_EXPECTS_NONE;
+    uct_varuna_retry_start(&target->gap.retry, 0, 0);
+}
+
 void uct_varuna_gap_break(uct_varuna_responder_t *resp,
                           uct_varuna_target_t *target, const char *reason)
 {
@@ -684,15 +694,13 @@ void uct_varuna_gap_break(uct_varuna_responder_t *resp,
             target->next_seq - uct_varuna_am_seq_first(target->opening), reason,
             target->held.num);
     uct_varuna_held_clear(&target->held);
-    target->broken   = 1;
-    target->expected = 0;
+    uct_varuna_gap_end_target(target);
     if (!target->gap.watched) {
         target->gap.watched = 1;
         ucs_list_add_tail(&resp->received.gaps, &target->gap.list);
     }
 
-    uct_varuna_retry_start(&target->gap.retry, 0, 0);
-    uct_varuna_gap_tell(resp, target, uct_varuna_ctl_now(resp->ctl));
+    uct_varuna_gap_refuse(resp, target);
 }
 
 static void uct_varuna_gap_check(uct_varuna_responder_t *resp,
@@ -700,7 +708,7 @@ static void uct_varuna_gap_check(uct_varuna_responder_t *resp,
                                  int is_dry)
 {
     if (target->broken) {
-        uct_varuna_gap_tell(resp, target, now);
+        uct_varuna_gap_tell(resp, target, UCT_VARUNA_GAP_MAX_REJECTS, now);
     } else if (UCS_CIRCULAR_COMPARE32(target->gap.end, <=, target->next_seq)) {
         uct_varuna_gap_forget(target);
     } else if (target->gap.next != target->next_seq) {

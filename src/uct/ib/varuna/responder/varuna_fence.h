@@ -83,10 +83,12 @@ int uct_varuna_gap_is_watching(uct_varuna_responder_t *resp);
 void uct_varuna_gap_break(uct_varuna_responder_t *resp,
                           uct_varuna_target_t *target, const char *reason);
 
-/** Report to the requester that its endpoint has failed, if a report is due: over one
- *  link after the other, a limited number of times. */
-void uct_varuna_gap_tell(uct_varuna_responder_t *resp,
-                         uct_varuna_target_t *target, ucs_time_t now);
+/** No message of the target is delivered any more. */
+void uct_varuna_gap_end_target(uct_varuna_target_t *target);
+
+/** A message to a broken target has come. Report to its requester, if a report is due, that its
+ *  endpoint has failed: over one link after the other. Lock not held. */
+void uct_varuna_gap_refuse(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
 
 /** The target is being destroyed. */
 void uct_varuna_gap_forget(uct_varuna_target_t *target);

@@ -56,13 +56,16 @@ typedef struct uct_varuna_target_qp {
                                               varuna_fence.c */
 } uct_varuna_target_qp_t;
 
+/* No header of 32 bits names this */
+#define UCT_VARUNA_TARGET_EXPECTS_NONE UINT64_MAX
+
 /* Responder's side of one vQP. */
 struct uct_varuna_target {
     /* Receive side, main thread only */
     uct_varuna_numbered_t      am;        /* Its number in AM headers */
     uint32_t                   next_seq;
-    uint32_t                   expected;  /* The number as in headers. 0: a look at what
-                                             follows is needed */
+    uint64_t                   expected;  /* The number as in headers, or EXPECTS_NONE: a
+                                             look at what follows is needed */
     uint8_t                    broken;    /* A message is missing for good */
     uint8_t                    orphan;    /* The requester was given up */
     uct_varuna_held_t          held;      /* Messages after the next one */
@@ -329,8 +332,7 @@ void uct_varuna_unused_start(uct_varuna_responder_t *resp);
 /* --- Orphans --- */
 
 /* Targets whose requester died without a word, so that no CLOSE ever comes.
- * Called by varuna_responder_open.c and varuna_am.c (async context, lock held, unless a
- * function says otherwise). */
+ * Async context, lock held, unless a function says otherwise. */
 
 /** Give the clock its job, if ORPHAN_TIMEOUT is not zero. */
 void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
@@ -338,10 +340,6 @@ void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
 /** Main thread, lock not held: the target was given up. Its queue pairs go; what
  *  its requester could still use, should it live, is kept for a while. */
 void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
-
-/** Main thread, lock not held: its requester lives, and sends messages. */
-void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
-                               uct_varuna_target_t *target);
 
 /** Main thread: destroy those which are kept. */
 void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp);

@@ -422,9 +422,7 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
 
 void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
 {
-    target->broken      = 1;
-    target->expected    = 0;
-    uct_varuna_retry_start(&target->gap.retry, 0, 0);
+    uct_varuna_gap_end_target(target);
     uct_varuna_target_disconnect(resp, target);
     uct_varuna_ctl_lock(resp->ctl);
     uct_varuna_target_close_amo(resp, target); /* It has no queue pairs any more */
@@ -433,12 +431,6 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     if (++resp->stats.orphans > UCT_VARUNA_ORPHANS_MAX) {
         uct_varuna_orphan_destroy_oldest(resp);
     }
-}
-
-void uct_varuna_orphan_message(uct_varuna_responder_t *resp,
-                               uct_varuna_target_t *target)
-{
-    uct_varuna_gap_tell(resp, target, uct_varuna_ctl_now(resp->ctl));
 }
 
 void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)

@@ -71,6 +71,10 @@ uct_varuna_target_t *uct_varuna_target_asked(uct_varuna_responder_t *resp, unsig
     target = uct_varuna_target_of(resp, hdr, &iter);
     if (target == NULL) {
         uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_NO_ELEM);
+    } else if (__atomic_load_n(&target->broken, __ATOMIC_RELAXED)) {
+        /* That it is was said before, maybe while no link worked */
+        uct_varuna_ctl_reject(resp->ctl, link, hdr, UCS_ERR_CONNECTION_RESET);
+        return NULL;
     }
 
     return target;
@@ -105,6 +109,7 @@ static void uct_varuna_target_init(uct_varuna_responder_t *resp,
     target->peer     = peer;
     target->logs     = uct_varuna_target_log(resp, target->id);
     target->next_seq = uct_varuna_am_seq_first(target->opening);
+    target->expected = UCT_VARUNA_TARGET_EXPECTS_NONE;
     if (resp->amo != NULL) {
         resp->amo->open_target(target);
     }

@@ -88,19 +88,25 @@ protected:
                        .as<uct_varuna_ctl_connect_t>().status;
     }
 
-    fake_host::message fence(const fake_peer &peer, uint64_t opening, uint32_t epoch,
-                             uint32_t newest = 0, uint32_t am_acked = 0,
-                             uint32_t round = 0)
+    void send_fence(const fake_peer &peer, uint64_t opening, uint32_t epoch,
+                    uint32_t newest = 0, uint32_t am_acked = 0, uint32_t round = 0)
     {
         uct_varuna_ctl_fence_req_t req = {};
 
         req.newest   = std::max(newest, epoch);
         req.round    = round;
         req.am_acked = am_acked;
-        host->sent();
         host->receive(peer, 0,
                       host->header(peer, UCT_VARUNA_CTL_FENCE_REQ, VQP, epoch, opening),
                       req);
+    }
+
+    fake_host::message fence(const fake_peer &peer, uint64_t opening, uint32_t epoch,
+                             uint32_t newest = 0, uint32_t am_acked = 0,
+                             uint32_t round = 0)
+    {
+        host->sent();
+        send_fence(peer, opening, epoch, newest, am_acked, round);
         return host->last_sent(UCT_VARUNA_CTL_FENCE_REP);
     }
 

@@ -8,6 +8,7 @@
 extern "C" {
 #include <uct/ib/varuna/lanes/varuna_rest.h>
 #include <uct/ib/varuna/responder/varuna_responder.h>
+#include <uct/ib/varuna/responder/varuna_fence.h>
 }
 
 #include <cstring>
@@ -164,10 +165,10 @@ UCS_TEST_F(test_varuna_orphan, peer_that_comes_back_is_refused) {
                            list);
     EXPECT_TRUE(orphan->broken) << "nothing is delivered any more";
     host->sent();
-    uct_varuna_orphan_message(host->responder(), orphan);
+    uct_varuna_gap_refuse(host->responder(), orphan);
     EXPECT_EQ(UCS_ERR_CONNECTION_RESET, host->last_sent(UCT_VARUNA_CTL_REJECT)
                                         .as<uct_varuna_ctl_reject_t>().status);
-    uct_varuna_orphan_message(host->responder(), orphan);
+    uct_varuna_gap_refuse(host->responder(), orphan);
     EXPECT_EQ(0u, host->sent().size()) << "once in an interval";
 }
 

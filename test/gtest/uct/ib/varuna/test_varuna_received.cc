@@ -328,6 +328,50 @@ UCS_TEST_F(test_varuna_received, failure_is_reported_over_all_links_and_not_for_
     EXPECT_FALSE(uct_varuna_gap_is_watching(host->responder()));
 }
 
+/* ... or was cut off for longer than that */
+UCS_TEST_F(test_varuna_received, failure_is_reported_again_when_the_requester_is_back) {
+    uint64_t opening = target(alice)->opening;
+
+    come(1, "b");
+    host->advance(0.11);
+    look();
+    look();
+    for (unsigned i = 0; uct_varuna_gap_is_watching(host->responder()); ++i) {
+        ASSERT_LT(i, 100u);
+        host->advance(0.051);
+        look();
+    }
+    host->sent();
+
+    host->advance(0.051);
+    come(0, "a");
+    EXPECT_EQ(1u, refusals().size()) << "of a message";
+    come(0, "a");
+    EXPECT_EQ(0u, refusals().size()) << "once in an interval";
+    send_connect(alice, opening, 2);
+    EXPECT_EQ(1u, refusals().size()) << "of a new queue pair";
+    send_fence(alice, opening, 2);
+    EXPECT_EQ(1u, refusals().size()) << "of a recovery";
+    EXPECT_EQ(0u, delivered.size());
+}
+
+/* A hostile peer's header has a number that no vQP has. It leads to one while that has no
+ * number to compare with */
+UCS_TEST_F(test_varuna_received, number_that_nobody_has) {
+    uct_varuna_numbers_t *numbers = &host->responder()->targets.numbers;
+    uct_varuna_target_t *to       = target(alice);
+
+    uct_varuna_numbers_remove(numbers, &to->am);
+    ASSERT_EQ(UCS_OK, uct_varuna_numbers_add(numbers, &to->am, numbers->table->mask + 1));
+    come_to(0, to->next_seq, "x");
+    come(1, "b");
+    come_to(0, to->next_seq, "x");
+    EXPECT_EQ(0u, delivered.size());
+    EXPECT_EQ(2u, host->responder()->stats.unexpected);
+    come(0, "a");
+    EXPECT_EQ(texts({"a", "b"}), delivered);
+}
+
 /* Too much is held: drop the vQP that holds most, of the peer that holds most */
 UCS_TEST_F(test_varuna_received, the_greediest_makes_room) {
     add(bob, VQP);
