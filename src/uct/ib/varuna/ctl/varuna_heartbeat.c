@@ -463,28 +463,20 @@ static uct_varuna_peer_t *uct_varuna_ping_first(uct_varuna_ctl_t *ctl, unsigned 
 static void uct_varuna_ping_go_on_link(uct_varuna_ctl_t *ctl, unsigned link,
                                        ucs_time_t now)
 {
-    const uct_varuna_peer_t *first_sought = NULL;
+    unsigned count = 0;
     uct_varuna_peer_t *peer;
-    unsigned count;
 
-    for (count = 0; (count < UCT_VARUNA_PING_MAX_BURST) &&
-                    !ucs_list_is_empty(&ctl->hb.due[link]); ++count) {
+    while ((count < UCT_VARUNA_PING_MAX_BURST) && !ucs_list_is_empty(&ctl->hb.due[link])) {
         peer = uct_varuna_ping_first(ctl, link);
-        if (peer == first_sought) {
-            return;
-        } else if ((peer->link_map & UCS_BIT(link)) &&
-                   !uct_varuna_ping_now(ctl, peer, link, now)) {
-            if (!(peer->sought & UCS_BIT(link))) {
-                return; /* No resources, for anybody */
-            }
-
-            /* An address may take a second to be resolved: others do not wait for that */
-            first_sought = (first_sought == NULL) ? peer : first_sought;
-            ucs_list_del(&peer->hb.due_list[link]);
-            ucs_list_add_tail(&ctl->hb.due[link], &peer->hb.due_list[link]);
-            continue;
+        if (!(peer->link_map & UCS_BIT(link))) {
+            /* It is of no interest any more */
+        } else if (uct_varuna_ping_now(ctl, peer, link, now)) {
+            ++count;
+        } else if (!(peer->sought & UCS_BIT(link))) {
+            return; /* No resources, for anybody */
         }
 
+        /* An address may take a second to be resolved: the next ticks try again */
         uct_varuna_ping_due(ctl, peer, peer->hb.due & ~UCS_BIT(link));
     }
 }

@@ -17,7 +17,6 @@
 #include "varuna_peer.h"
 #include "varuna_ctl.h"
 #include "varuna_bus.h"
-#include "varuna_ports.h"
 #include <uct/ib/varuna/ucx/varuna_compat.h>
 
 #include <ucs/debug/log.h>
@@ -308,6 +307,32 @@ static unsigned uct_varuna_peer_move_links(uct_varuna_ctl_t *ctl,
     return moved;
 }
 
+unsigned uct_varuna_peer_links_to(const uct_varuna_peer_t *peer, unsigned nics)
+{
+    unsigned links = 0;
+    unsigned link;
+
+    ucs_for_each_bit(link, peer->link_map) {
+        if (nics & UCS_BIT(peer->links[link].nic)) {
+            links |= UCS_BIT(link);
+        }
+    }
+
+    return links;
+}
+
+void uct_varuna_peer_apply_ports(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer)
+{
+    unsigned down = uct_varuna_peer_links_to(peer, peer->hb.ports_down);
+
+    peer->hb.told_down  |= down & ~peer->hb.far_down;
+    peer->hb.told_up    &= ~down;
+    peer->hb.told_up    |= peer->hb.far_down & ~down;
+    peer->hb.far_down    = down;
+    peer->hb.far_retired = uct_varuna_peer_links_to(peer, peer->hb.ports_retired);
+    uct_varuna_peer_notify(ctl, peer);
+}
+
 static ucs_status_t
 uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                           const uct_varuna_parsed_addr_t *parsed)
@@ -333,11 +358,13 @@ uct_varuna_peer_add_links(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
             return status;
         }
 
-        uct_varuna_ports_add_link(ctl, peer, link);
         ucs_debug("rc_varuna: %s reaches NIC %u of peer 0x%lx",
                   uct_varuna_link_name(ctl->iface, link), remote->nic, peer->uuid);
     }
 
+    if (pairing.map != 0) {
+        uct_varuna_peer_apply_ports(ctl, peer);
+    }
     ucs_for_each_bit(link, peer->link_map) {
         pairs.map        |= UCS_BIT(link);
         pairs.ports[link] = peer->links[link].nic;
@@ -662,48 +689,6 @@ void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl)
         uct_varuna_peer_free(ctl, peer);
     });
     kh_destroy_inplace(uct_varuna_peers, &ctl->peers);
-}
-
-/* --- Ports that UCX may be given --- */
-
-/* Limits the remote ports of which strangers and guests make UCX keep something. See
- * varuna_peer.h. */
-
-/* Remote ports in the life of an interface: of strangers alone, and in all */
-#define UCT_VARUNA_STRANGER_PORTS    1024
-#define UCT_VARUNA_GUEST_PORTS       65536
-
-
-int uct_varuna_reach_allow(uct_varuna_ctl_t *ctl, unsigned link,
-                                  const void *device_addr, size_t length,
-                                  int is_guest)
-{
-    khint_t limit = is_guest ? UCT_VARUNA_GUEST_PORTS :
-                    UCT_VARUNA_STRANGER_PORTS;
-    uint64_t hash = link;
-    uint64_t word;
-    size_t size;
-    int ret;
-
-    for (; length > 0; length -= size) {
-        size        = ucs_min(length, sizeof(word));
-        word        = 0;
-        memcpy(&word, device_addr, size);
-        device_addr = UCS_PTR_BYTE_OFFSET(device_addr, size);
-        hash        = uct_varuna_secret_hash(&ctl->iface->secret_key, hash) ^ word;
-    }
-
-    if (kh_get(uct_varuna_ports, &ctl->strangers.ports, hash) !=
-        kh_end(&ctl->strangers.ports)) {
-        return 1;
-    }
-
-    if (kh_size(&ctl->strangers.ports) >= limit) {
-        return 0;
-    }
-
-    kh_put(uct_varuna_ports, &ctl->strangers.ports, hash, &ret);
-    return ret != UCS_KH_PUT_FAILED;
 }
 
 /* --- Links that do not suit ours --- */

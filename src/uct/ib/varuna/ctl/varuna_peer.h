@@ -220,6 +220,12 @@ void uct_varuna_peers_cleanup(uct_varuna_ctl_t *ctl);
 /** Something was found out about the peer: let the main thread know. */
 void uct_varuna_peer_notify(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
 
+/** @return Our links that reach these NICs of the peer. */
+unsigned uct_varuna_peer_links_to(const uct_varuna_peer_t *peer, unsigned nics);
+
+/** The peer has announced its ports, or we know more links to it, for which that holds as well. */
+void uct_varuna_peer_apply_ports(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer);
+
 /** Main thread, no lock: traffic waits on this path. */
 static inline void uct_varuna_heartbeat_use(uct_varuna_peer_t *peer,
                                             unsigned link, ucs_time_t now)
@@ -270,8 +276,7 @@ static inline int uct_varuna_heartbeat_is_gone(const uct_varuna_peer_t *peer,
  * @param [in] is_guest  The sender of the message knows our address.
  */
 int uct_varuna_reach_allow(uct_varuna_ctl_t *ctl, unsigned link,
-                                  const void *device_addr, size_t length,
-                                  int is_guest);
+                           const void *device_addr, size_t length, int is_guest);
 
 /* --- Links that do not suit ours --- */
 

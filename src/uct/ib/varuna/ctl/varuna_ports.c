@@ -135,47 +135,11 @@ void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links, unsigned fai
     uct_varuna_ctl_unlock(ctl);
 }
 
-/* @return Those of our @a links that reach one of these NICs of the peer */
-static unsigned uct_varuna_ports_reaching(const uct_varuna_peer_t *peer, unsigned links,
-                                          unsigned nics)
-{
-    unsigned found = 0;
-    unsigned link;
-
-    ucs_for_each_bit(link, links) {
-        if (nics & UCS_BIT(peer->links[link].nic)) {
-            found |= UCS_BIT(link);
-        }
-    }
-
-    return found;
-}
-
-static void uct_varuna_ports_set_far_down(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                                          unsigned far_down)
-{
-    peer->hb.told_down |= far_down & ~peer->hb.far_down;
-    peer->hb.told_up   &= ~far_down;
-    peer->hb.told_up   |= peer->hb.far_down & ~far_down;
-    peer->hb.far_down   = far_down;
-    uct_varuna_peer_notify(ctl, peer);
-}
-
-void uct_varuna_ports_add_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned link)
-{
-    unsigned added = UCS_BIT(link);
-    unsigned down  = uct_varuna_ports_reaching(peer, added, peer->hb.ports_down);
-
-    peer->hb.far_retired |= uct_varuna_ports_reaching(peer, added, peer->hb.ports_retired);
-    if ((down | (peer->hb.far_retired & added)) != 0) {
-        uct_varuna_ports_set_far_down(ctl, peer, peer->hb.far_down | down);
-    }
-}
-
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports)
 {
-    unsigned far_down, i;
+    unsigned down = ports->down;
+    unsigned came_up, i;
 
     if ((int32_t)(ports->number - peer->hb.ports_number) >= 0) {
         uct_varuna_moves_heard(ctl, peer, link, ports);
@@ -185,16 +149,19 @@ void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
         return; /* Overtaken */
     }
 
-    far_down = uct_varuna_ports_reaching(peer, peer->link_map & ~UCS_BIT(link), ports->down);
-    ucs_for_each_bit(i, peer->hb.far_down & ~far_down) {
+    if (peer->link_map & UCS_BIT(link)) {
+        down &= ~UCS_BIT(peer->links[link].nic); /* The message came from there */
+    }
+
+    came_up = uct_varuna_peer_links_to(peer, peer->hb.ports_down & ~down);
+    ucs_for_each_bit(i, came_up) {
         (void)uct_varuna_backoff_succeeded(&peer->no_ctl_ep[i]); /* It answers again */
     }
 
     peer->hb.ports_number  = ports->number;
-    peer->hb.ports_down    = ports->down;
+    peer->hb.ports_down    = down;
     peer->hb.ports_retired = ports->retired;
-    peer->hb.far_retired   = uct_varuna_ports_reaching(peer, peer->link_map, ports->retired);
-    uct_varuna_ports_set_far_down(ctl, peer, far_down);
+    uct_varuna_peer_apply_ports(ctl, peer);
 }
 
 static void uct_varuna_ports_handle(void *arg, unsigned link,

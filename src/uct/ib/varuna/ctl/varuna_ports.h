@@ -45,10 +45,6 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports);
 
-/** A link to a peer that is known was added: what the peer has announced of its ports holds for
- *  that too. */
-void uct_varuna_ports_add_link(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned link);
-
 /** The NIC of a link goes, or comes back: the main thread closes the link, or opens it. Lock
  *  held. */
 void uct_varuna_ports_note_life(uct_varuna_ctl_t *ctl, unsigned link);

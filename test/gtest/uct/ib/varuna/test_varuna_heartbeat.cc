@@ -809,6 +809,36 @@ UCS_TEST_F(test_varuna_heartbeat_many, burst_is_limited) {
     EXPECT_EQ((unsigned)MAX_BURST, m_max_sent);
 }
 
+/* Somebody's address may take a second to be resolved: nobody else waits for that, and each
+ * is asked when it is known */
+UCS_TEST_F(test_varuna_heartbeat_many, nobody_waits_for_those_that_are_sought) {
+    static constexpr unsigned NUM_SOUGHT = 100;
+
+    set_room(ROOM);
+    for (unsigned i = 0; i < NUM_PEERS; ++i) {
+        add(i + 1);
+        proc(i).peer->found = 1;
+    }
+    for (unsigned i = 0; i < NUM_SOUGHT; ++i) {
+        proc(i).peer->found  = 0;
+        proc(i).peer->sought = 1;
+    }
+    host->ctl()->links[0].seeks = 1;
+    run(0.1);
+    EXPECT_NEAR(5 * (NUM_PEERS - NUM_SOUGHT), run(0.5), NUM_PEERS);
+    EXPECT_EQ(0u, proc(0).peer->hb.alive.paths[0].seq);
+    EXPECT_NE(0u, proc(NUM_SOUGHT).peer->hb.alive.paths[0].seq);
+
+    for (unsigned i = 0; i < NUM_SOUGHT; ++i) {
+        proc(i).peer->found  = 1;
+        proc(i).peer->sought = 0;
+    }
+    run(0.2);
+    for (unsigned i = 0; i < NUM_SOUGHT; ++i) {
+        EXPECT_NE(0u, proc(i).peer->hb.alive.paths[0].seq) << i;
+    }
+}
+
 /* What is due may go, or be of no interest any more */
 UCS_TEST_F(test_varuna_heartbeat_many, who_is_due_may_go) {
     fake_peer name         = {0x9999, 9999, 0};
