@@ -15,6 +15,7 @@
 #include "varuna_pending.h"
 #include "varuna_ep.h"
 #include "varuna_ring.h"
+#include "varuna.inl"
 #include <uct/ib/varuna/ucx/varuna_mlx5.inl>
 
 #include <ucs/debug/memtrack_int.h>
@@ -148,15 +149,61 @@ uct_varuna_ep_retire_silent(uct_varuna_ep_t *ep, const uct_varuna_req_t *last)
     uct_varuna_ep_requester(ep)->outstanding -= count;
 }
 
-/* Retire all before @a last. */
-static UCS_F_NOINLINE void
+uct_varuna_req_t *uct_varuna_ep_push_flush(uct_varuna_ep_t *ep, unsigned flags,
+                                           uint32_t log_sn, uct_completion_t *comp)
+{
+    uct_varuna_req_t *req = uct_varuna_req_new(ep);
+
+    if (req != NULL) {
+        uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
+        req->opcode = flags;
+        req->log_sn = log_sn;
+        uct_varuna_req_push(uct_varuna_ep_iface(ep), ep, req, UCT_VARUNA_REQ_FLUSH);
+    }
+    return req;
+}
+
+/* What follows a flush, the oldest request, has completed before the reads of devices that the
+ * flush waits for, since it was repeated first. It goes to the end if it is not placed. @return
+ * Whether the request may be taken from the ring: if not, the lane is given up. */
+static int uct_varuna_ep_defer_flush(uct_varuna_ep_t *ep)
+{
+    uct_varuna_req_t *flush = ep->hot.reqs.tail;
+    uct_varuna_req_t *req;
+
+    if (uct_varuna_ep_is_placed_up_to(ep, flush->log_sn, flush->opcode)) {
+        return 1;
+    }
+
+    req = uct_varuna_ep_push_flush(ep, flush->opcode, flush->log_sn, flush->user_comp);
+    if (req == NULL) {
+        /* The recovery's fence places all */
+        uct_varuna_ep_raise_lane_failed(ep, ucs_status_string(UCS_ERR_NO_MEMORY));
+        return 0;
+    }
+
+    req->flags      |= flush->flags & UCT_VARUNA_REQ_FLAG_PASSED;
+    flush->user_comp = NULL;
+    return 1;
+}
+
+/* Retire all before @a last. @return Whether they are retired: if not, the lane is given up. */
+static UCS_F_NOINLINE int
 uct_varuna_ep_retire_before(uct_varuna_ep_t *ep, const uct_varuna_req_t *last)
 {
     uct_varuna_ep_retire_silent(ep, last);
     while (ep->hot.reqs.tail != last) {
+        if (ucs_unlikely(ep->devices != NULL) &&
+            (ep->hot.reqs.tail->type == UCT_VARUNA_REQ_FLUSH) &&
+            !uct_varuna_ep_defer_flush(ep)) {
+            return 0;
+        }
+
         uct_varuna_ep_retire_head(ep, UCS_OK);
         uct_varuna_ep_retire_silent(ep, last);
     }
+
+    return 1;
 }
 
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
@@ -285,8 +332,8 @@ void uct_varuna_req_completion(uct_completion_t *comp)
     }
 
     ep->lane.acked_psn = req->end_psn;
-    if (ep->hot.reqs.tail != req) {
-        uct_varuna_ep_retire_before(ep, req);
+    if ((ep->hot.reqs.tail != req) && !uct_varuna_ep_retire_before(ep, req)) {
+        return;
     }
 
     uct_varuna_ep_retire_head(ep, UCS_OK);

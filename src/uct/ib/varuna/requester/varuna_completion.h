@@ -48,6 +48,11 @@ int uct_varuna_ep_is_busy(const uct_varuna_ep_t *ep);
  *  placed. */
 void uct_varuna_ep_finish_done(uct_varuna_ep_t *ep);
 
+/** Add a flush with these flags, which waits for writes up to number @a log_sn.
+ *  @return NULL without memory. */
+uct_varuna_req_t *uct_varuna_ep_push_flush(uct_varuna_ep_t *ep, unsigned flags,
+                                           uint32_t log_sn, uct_completion_t *comp);
+
 /** The oldest requests were finished: finish those after them that need no completion, and
  *  let pending requests of the user be posted. */
 static UCS_F_ALWAYS_INLINE void uct_varuna_ep_finished_some(uct_varuna_ep_t *ep)

@@ -180,8 +180,6 @@ int uct_varuna_req_pass_flush(uct_varuna_req_t *flush)
 ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, unsigned flags,
                                        uct_completion_t *comp)
 {
-    uct_varuna_req_t *req;
-
     if (!uct_varuna_ep_is_placed(ep, flags) &&
         ((ep->hot.state != UCT_VARUNA_EP_ACTIVE) ||
          (uct_varuna_ep_place(ep, flags) != UCS_OK))) {
@@ -197,14 +195,6 @@ ucs_status_t uct_varuna_ep_queue_flush(uct_varuna_ep_t *ep, unsigned flags,
         return UCS_INPROGRESS;
     }
 
-    req = uct_varuna_req_new(ep);
-    if (req == NULL) {
-        return UCS_ERR_NO_RESOURCE;
-    }
-
-    uct_varuna_req_init(ep, req, UCT_VARUNA_REQ_FLUSH, comp);
-    req->opcode = flags;
-    req->log_sn = ep->num_writes;
-    uct_varuna_req_push(uct_varuna_ep_iface(ep), ep, req, UCT_VARUNA_REQ_FLUSH);
-    return UCS_INPROGRESS;
+    return (uct_varuna_ep_push_flush(ep, flags, ep->num_writes, comp) == NULL) ?
+           UCS_ERR_NO_RESOURCE : UCS_INPROGRESS;
 }

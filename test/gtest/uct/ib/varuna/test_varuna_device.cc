@@ -142,6 +142,37 @@ UCS_TEST_F(test_varuna_device, repeated_put_is_read_back) {
     expect_completed_by(lane(1));
 }
 
+/* ... and is not complete with what follows it, which was repeated before that */
+UCS_TEST_F(test_varuna_device, repeated_put_after_the_flush) {
+    std::vector<fake_lane::post> reads_back;
+
+    open();
+    lane(0).flush_status = UCS_INPROGRESS;
+    lane(1).flush_status = UCS_INPROGRESS;
+    ASSERT_UCS_OK(put_to(0));
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    answer_fence(1);
+    compare(lane(1), 0);
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    step();
+    EXPECT_EQ((names{"device", "host", "device", "host"}), reads(1))
+        << "the first one compares, the second one is repeated";
+
+    reads_back.assign(lane(1).posted.end() - 2, lane(1).posted.end());
+    lane(1).posted.resize(lane(1).posted.size() - 2);
+    ASSERT_EQ("get", reads_back[0].op);
+    lane(1).complete();
+    uct_varuna_ep_signal(ep);
+    lane(1).complete();
+    EXPECT_EQ(1, m_comp.count);
+    EXPECT_EQ(3u, ep->hot.num_reqs);
+    lane(1).posted = reads_back;
+    expect_completed_by(lane(1));
+    EXPECT_EQ(0u, ep->hot.num_reqs);
+}
+
 /* The user need not keep memory registered that was written: a read of ours that fails takes
  * the lane, and a request of the user's the endpoint */
 UCS_TEST_F(test_varuna_device, deregistered_by_the_peer) {

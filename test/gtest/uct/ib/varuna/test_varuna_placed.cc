@@ -69,6 +69,20 @@ protected:
         return found;
     }
 
+    /* A planned change of the lane has begun, and its read is not posted */
+    void flush_before_swap()
+    {
+        open_with_home(1);
+        put_and_signal();
+        connect_rc(0);
+        lane(0).post_status = UCS_ERR_NO_RESOURCE;
+        for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_SWAP); ++i) {
+            step();
+        }
+        ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
+        EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    }
+
     static uint8_t       s_home;
     uct_varuna_amo_ops_t m_amo;
 };
@@ -168,15 +182,7 @@ UCS_TEST_F(test_varuna_placed, drained_puts_are_fenced) {
 
 /* The same during a planned change of the lane: the read that ends it does */
 UCS_TEST_F(test_varuna_placed, puts_before_a_swap_are_read_back) {
-    open_with_home(1);
-    put_and_signal();
-    connect_rc(0);
-    lane(0).post_status = UCS_ERR_NO_RESOURCE;
-    for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_SWAP); ++i) {
-        step();
-    }
-    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
-    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    flush_before_swap();
     lane(0).complete();
     EXPECT_EQ(1, m_comp.count);
     lane(0).post_status = UCS_OK;
@@ -188,15 +194,7 @@ UCS_TEST_F(test_varuna_placed, puts_before_a_swap_are_read_back) {
 /* The change is given up while its read is under way: what was posted before the flush and after it
  * is on the lane, so nothing is posted in its place, and that read completes it */
 UCS_TEST_F(test_varuna_placed, flush_before_a_swap_that_is_given_up) {
-    open_with_home(1);
-    put_and_signal();
-    connect_rc(0);
-    lane(0).post_status = UCS_ERR_NO_RESOURCE;
-    for (unsigned i = 0; (i < 4) && (state() != UCT_VARUNA_EP_SWAP); ++i) {
-        step();
-    }
-    ASSERT_EQ(UCT_VARUNA_EP_SWAP, state());
-    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+    flush_before_swap();
     lane(0).post_status = UCS_OK;
     step();
     ASSERT_EQ((names{"put", "flush", "get"}), ops(0));
