@@ -392,39 +392,20 @@ ucs_status_t uct_varuna_cmd_sink_init(uct_varuna_cmd_sink_t *sink)
     return UCS_OK;
 }
 
-/* The lock is held. */
-static int uct_varuna_cmds_has_queued(const uct_varuna_cmds_t *cmds,
-                                      const uct_varuna_cmd_sink_t *sink)
-{
-    const uct_varuna_cmd_t *cmd;
-
-    ucs_list_for_each(cmd, &cmds->queue, list) {
-        if (cmd->sink == sink) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
 ucs_status_t uct_varuna_cmd_sink_detach(uct_varuna_cmd_sink_t *sink,
                                         uct_varuna_cmds_t *cmds)
 {
     ucs_status_t status = UCS_OK;
-    int is_rested;
 
     if (uct_varuna_cmds_is_child(cmds)) {
         return UCS_OK;
     }
 
     pthread_mutex_lock(&cmds->lock);
-    do {
-        /* The one in progress may come again, behind others */
-        uct_varuna_cmds_cancel(cmds, sink);
-        is_rested = uct_varuna_cmds_linger(cmds, sink);
-    } while (is_rested && uct_varuna_cmds_has_queued(cmds, sink));
-
-    if (!is_rested) {
+    uct_varuna_cmds_cancel(cmds, sink);
+    if (uct_varuna_cmds_linger(cmds, sink)) {
+        uct_varuna_cmds_cancel(cmds, sink); /* What was in progress may have come again */
+    } else {
         cmds->current->sink = NULL;
         status              = UCS_ERR_BUSY;
     }

@@ -40,7 +40,7 @@ typedef enum {
 
 static struct {
     pthread_mutex_t            lock;       /* Of all that follows. In a child: one thread */
-    pthread_cond_t             changed;
+    pthread_cond_t             changed;    /* Waited for by CLOCK_MONOTONIC */
     unsigned                   users;
     int                        fd;         /* Its handler rests; -1: no users */
     int                        epoll_fd;   /* UCX's set of events; -1: not found */
@@ -50,7 +50,6 @@ static struct {
     int                        parent_fd;  /* The parent's set of events, in a child */
 } uct_varuna_fork = {
     .lock      = PTHREAD_MUTEX_INITIALIZER,
-    .changed   = PTHREAD_COND_INITIALIZER,
     .fd        = -1,
     .epoll_fd  = -1,
     .parent_fd = -1
@@ -60,6 +59,16 @@ static struct {
  * whether the child can use UCX */
 static __thread int uct_varuna_fork_is_counted;
 static __thread int uct_varuna_fork_is_safe;
+
+static void uct_varuna_fork_init_changed(void)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&uct_varuna_fork.changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
 
 
 /* --- The parent --- */
@@ -157,8 +166,10 @@ static int uct_varuna_fork_find_epoll(void)
 
 void uct_varuna_ucx_fork_get(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int fd;
 
+    pthread_once(&once, uct_varuna_fork_init_changed);
     pthread_mutex_lock(&uct_varuna_fork.lock);
     if (uct_varuna_fork.users++ > 0) {
         goto out;
@@ -211,7 +222,7 @@ static int uct_varuna_fork_await_rest(void)
         return 0;
     }
 
-    clock_gettime(CLOCK_REALTIME, &ts);
+    clock_gettime(CLOCK_MONOTONIC, &ts);
     ts.tv_sec += UCT_VARUNA_FORK_WAIT;
     while (!uct_varuna_fork.is_resting) {
         if (pthread_cond_timedwait(&uct_varuna_fork.changed, &uct_varuna_fork.lock,
@@ -270,7 +281,7 @@ static int uct_varuna_fork_replace_epoll(void)
 void uct_varuna_ucx_fork_child(void)
 {
     pthread_mutex_init(&uct_varuna_fork.lock, NULL);
-    pthread_cond_init(&uct_varuna_fork.changed, NULL);
+    uct_varuna_fork_init_changed();
     uct_varuna_fork.num_forks  = 0;
     uct_varuna_fork.is_resting = 0;
     if (uct_varuna_fork.fd != -1) {

@@ -15,7 +15,6 @@ extern "C" {
 #include <thread>
 #include <signal.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 class test_varuna_cmd : public ucs::test {
