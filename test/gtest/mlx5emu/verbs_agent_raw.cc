@@ -358,6 +358,9 @@ numbers_t cmd_raw_bytes(const words_t &words)
     for (size_t i = 0; i + 1 < hex.size(); i += 2) {
         bytes.push_back(strtoul(hex.substr(i, 2).c_str(), NULL, 16));
     }
+
+    /* As many basic blocks as it says: a NIC looks for the next one after them */
+    bytes.resize(std::max<size_t>(bytes.size(), (bytes.at(7) & 0x3f) * 16));
     bytes.resize((bytes.size() + 63) / 64 * 64);
 
     make_dv(qp);
