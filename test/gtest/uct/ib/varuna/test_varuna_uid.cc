@@ -223,13 +223,35 @@ UCS_TEST_F(test_varuna_uid, arena) {
     /* Slots that ran out: none is used twice, and one is freed */
     EXPECT_EQ((size_t)UCT_VARUNA_SLOTS_MAX / UCT_VARUNA_SLOT_BLOCK,
               taken.size());
-    uct_varuna_arena_free(*taken.begin());
+    uct_varuna_arena_free(&memory, *taken.begin());
     EXPECT_EQ(*taken.begin(), uct_varuna_arena_alloc());
     EXPECT_EQ(UCT_VARUNA_SLOT_NONE, uct_varuna_arena_alloc());
     for (uint32_t f : taken) {
-        uct_varuna_arena_free(f);
+        uct_varuna_arena_free(&memory, f);
     }
-    uct_varuna_arena_put();
+    uct_varuna_arena_put(&memory);
+}
+
+/* A child closes what it has inherited, while it has an arena of its own */
+UCS_TEST_F(test_varuna_uid, arena_of_a_child) {
+    uct_varuna_arena_t parents, own, again;
+    uint32_t first;
+
+    ASSERT_UCS_OK(uct_varuna_arena_get(&parents));
+    uct_varuna_arena_forked();
+    ASSERT_UCS_OK(uct_varuna_arena_get(&own));
+    EXPECT_NE(parents.slots, own.slots);
+    first = uct_varuna_arena_alloc();
+
+    uct_varuna_arena_free(&parents, first);
+    EXPECT_NE(first, uct_varuna_arena_alloc());
+    uct_varuna_arena_put(&parents);
+    ASSERT_UCS_OK(uct_varuna_arena_get(&again));
+    EXPECT_EQ(own.slots, again.slots);
+    uct_varuna_arena_put(&again);
+    uct_varuna_arena_put(&own);
+    ucs_free(parents.marks); /* This process is the parent, too */
+    ucs_free(parents.slots);
 }
 
 /* The application's view of a word */
@@ -263,7 +285,7 @@ UCS_TEST_F(test_varuna_uid, application_reads) {
         EXPECT_EQ(0, rc_varuna_atomic_read(&word, width, &value));
         EXPECT_EQ(word, value) << "that generation is over";
     }
-    uct_varuna_arena_put();
+    uct_varuna_arena_put(&memory);
 }
 
 /* ... where words of both widths overlap */
@@ -312,5 +334,5 @@ UCS_TEST_F(test_varuna_uid, application_reads_halves) {
                                           UCT_VARUNA_MARK_PENDING);
         memory.marks[9] = uct_varuna_mark(gen + 1, UCT_VARUNA_MARK_PENDING);
     }
-    uct_varuna_arena_put();
+    uct_varuna_arena_put(&memory);
 }

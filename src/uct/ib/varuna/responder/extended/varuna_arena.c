@@ -33,7 +33,8 @@
 static struct {
     pthread_mutex_t            lock;
     unsigned                   refcount;
-    uct_varuna_arena_t         memory;
+    uct_varuna_arena_t         memory;    /* Its life goes up with each fork(): a child may
+                                             close what it has inherited */
     uint8_t                    used[UCT_VARUNA_ARENA_BLOCKS];
     unsigned                   next;      /* Blocks take turns, so a late packet
                                              finds an old generation */
@@ -106,16 +107,26 @@ ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena)
     return status;
 }
 
-void uct_varuna_arena_put(void)
+/* Lock held. @return Whether it is that of this process. */
+static int uct_varuna_arena_is_own(const uct_varuna_arena_t *arena)
 {
+    return arena->life == uct_varuna_arena.memory.life;
+}
+
+void uct_varuna_arena_put(const uct_varuna_arena_t *arena)
+{
+    uct_varuna_arena_t last = {NULL, NULL, 0};
+
     pthread_mutex_lock(&uct_varuna_arena.lock);
-    /* A child may close what it has inherited */
-    if ((uct_varuna_arena.refcount > 0) && (--uct_varuna_arena.refcount == 0)) {
-        ucs_free(uct_varuna_arena.memory.marks);
-        ucs_free(uct_varuna_arena.memory.slots);
-        memset(&uct_varuna_arena.memory, 0, sizeof(uct_varuna_arena.memory));
+    if (uct_varuna_arena_is_own(arena) && (--uct_varuna_arena.refcount == 0)) {
+        last                           = uct_varuna_arena.memory;
+        uct_varuna_arena.memory.slots = NULL;
+        uct_varuna_arena.memory.marks = NULL;
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
+
+    ucs_free(last.marks);
+    ucs_free(last.slots);
 }
 
 uint32_t uct_varuna_arena_alloc(void)
@@ -137,13 +148,15 @@ uint32_t uct_varuna_arena_alloc(void)
     return first;
 }
 
-void uct_varuna_arena_free(uint32_t first)
+void uct_varuna_arena_free(const uct_varuna_arena_t *arena, uint32_t first)
 {
     unsigned block = first / UCT_VARUNA_SLOT_BLOCK;
 
     pthread_mutex_lock(&uct_varuna_arena.lock);
-    ucs_assert(uct_varuna_arena.used[block]);
-    uct_varuna_arena.used[block] = 0;
+    if (uct_varuna_arena_is_own(arena)) {
+        ucs_assert(uct_varuna_arena.used[block]);
+        uct_varuna_arena.used[block] = 0;
+    }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
 }
 
@@ -251,8 +264,10 @@ int rc_varuna_atomic_read(const volatile void *address, unsigned width,
 void uct_varuna_arena_forked(void)
 {
     pthread_mutex_init(&uct_varuna_arena.lock, NULL);
-    uct_varuna_arena.refcount = 0;
-    memset(&uct_varuna_arena.memory, 0, sizeof(uct_varuna_arena.memory));
+    uct_varuna_arena.refcount     = 0;
+    uct_varuna_arena.memory.slots = NULL;
+    uct_varuna_arena.memory.marks = NULL;
+    ++uct_varuna_arena.memory.life;
 }
 
 /* --- Blocks --- */
@@ -326,7 +341,7 @@ err_dereg_mark:
 err_dereg_read:
     (void)uct_varuna_own_dereg(md, &home->read_own);
 err_put:
-    uct_varuna_arena_put();
+    uct_varuna_arena_put(&home->arena);
     memset(&home->arena, 0, sizeof(home->arena));
     return status;
 }
@@ -341,14 +356,14 @@ void uct_varuna_blocks_cleanup(uct_varuna_home_t *home)
     }
 
     if (home->own.num > 0) {
-        uct_varuna_arena_free(home->own.first);
+        uct_varuna_arena_free(&home->arena, home->own.first);
     }
 
     uct_rkey_release(&uct_varuna_component, &home->mark);
     is_left  = (uct_varuna_own_dereg(md, &home->mark_own) != UCS_OK);
     is_left |= (uct_varuna_own_dereg(md, &home->read_own) != UCS_OK);
     if (!is_left) {
-        uct_varuna_arena_put(); /* A NIC may access it otherwise */
+        uct_varuna_arena_put(&home->arena); /* A NIC may access it otherwise */
     }
 }
 
@@ -381,7 +396,7 @@ static void uct_varuna_block_get(uct_varuna_home_t *home,
     /* The home may be, or move to, a NIC without a key for it: requests are used instead.
      * A block that a NIC does not let go stays taken */
     if (uct_varuna_own_dereg(md, &client->write_own) == UCS_OK) {
-        uct_varuna_arena_free(first);
+        uct_varuna_arena_free(&home->arena, first);
     }
 }
 
@@ -612,7 +627,7 @@ static void uct_varuna_worker_sweep_dead(uct_varuna_home_t *home)
         }
 
         ucs_list_del(&block->list);
-        uct_varuna_arena_free(block->first);
+        uct_varuna_arena_free(&home->arena, block->first);
         ucs_debug("slots from %u are free again", block->first);
         ++home->stats.swept;
         ucs_free(block);

@@ -617,7 +617,7 @@ static void uct_varuna_home_close(uct_varuna_responder_t *resp)
     while (!ucs_list_is_empty(&home->dead_blocks)) {
         block = ucs_list_extract_head(&home->dead_blocks,
                                       uct_varuna_dead_block_t, list);
-        uct_varuna_arena_free(block->first);
+        uct_varuna_arena_free(&home->arena, block->first);
         ucs_free(block);
     }
 

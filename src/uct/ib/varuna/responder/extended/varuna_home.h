@@ -30,13 +30,14 @@
 typedef struct uct_varuna_arena {
     uct_varuna_slot_t          *slots;    /* Bodies; NULL: there is no arena */
     uint64_t                   *marks;
+    unsigned                   life;      /* Of this process, or of an ancestor */
 } uct_varuna_arena_t;
 
 /** Take a reference to the arena; the first one creates it. */
 ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena);
 
-/** Release a reference; the last one frees it. */
-void uct_varuna_arena_put(void);
+/** Release a reference; the last one frees it. Nothing if it is the parent's. */
+void uct_varuna_arena_put(const uct_varuna_arena_t *arena);
 
 /** In a new child: the arena is the parent's. */
 void uct_varuna_arena_forked(void);
@@ -49,9 +50,9 @@ void uct_varuna_arena_forked(void);
  */
 uint32_t uct_varuna_arena_alloc(void);
 
-/** Free a block: nobody can write to it any more, and no target holds one of its UIDs
- * (rule 7). */
-void uct_varuna_arena_free(uint32_t first);
+/** Free a block of @a arena: nobody can write to it any more, and no target holds one of its
+ * UIDs (rule 7). */
+void uct_varuna_arena_free(const uct_varuna_arena_t *arena, uint32_t first);
 
 /* --- The home NIC --- */
 
