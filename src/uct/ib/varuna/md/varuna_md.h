@@ -79,6 +79,10 @@ typedef int (*uct_varuna_md_is_dead_func_t)(uct_md_h md);
 /** @return Nonzero if a port, such as "mlx5_0:1", answers when its device is opened anew. */
 typedef int (*uct_varuna_md_answers_func_t)(const char *dev_name);
 
+/** A region of the host's memory, of which peers had keys, was deregistered. Any thread, perhaps in
+ *  a hook of munmap(): it must not allocate or free memory. */
+typedef void (*uct_varuna_md_mem_ended_func_t)(const uct_varuna_mem_t *mem);
+
 /* Of a NIC that may be gone, varuna_health.c */
 typedef struct uct_varuna_md_end uct_varuna_md_end_t;
 
@@ -140,6 +144,7 @@ struct uct_varuna_md {
     uct_varuna_atomic_mode_t   atomic_mode;
     uct_varuna_md_is_dead_func_t is_dead; /* NULL: NICs never die */
     uct_varuna_md_answers_func_t answers; /* NULL: nor do they come back */
+    uct_varuna_md_mem_ended_func_t mem_ended; /* Of the mode of atomics; may be NULL */
     int                        rests_at_fork; /* It has called uct_varuna_ucx_fork_get() */
     void                       *spare_page; /* What spares have registered */
     pthread_mutex_t            lock;      /* Protects the tree and the list of regions,
@@ -149,8 +154,10 @@ struct uct_varuna_md {
     ucs_list_link_t            mems;      /* All that are registered */
     uct_varuna_regions_t       shared;    /* uct_varuna_mem_t, see
                                              varuna_mem.c */
-    uct_varuna_secret_key_t    token_key; /* Makes tokens of numbers */
-    uint64_t                   num_tokens;
+    struct {
+        uct_varuna_secret_key_t key;      /* Makes tokens of numbers */
+        uint64_t               num;
+    } tokens;
     uct_varuna_md_attr_t       attr;      /* What all links can do */
 };
 

@@ -585,7 +585,7 @@ ucs_status_t uct_varuna_md_create(uct_component_t *component,
         goto err_free;
     }
 
-    status = uct_varuna_random(&md->token_key, sizeof(md->token_key));
+    status = uct_varuna_random(&md->tokens.key, sizeof(md->tokens.key));
     if (status != UCS_OK) {
         goto err_free;
     }

@@ -336,6 +336,7 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     ucs_status_t result    = UCS_OK;
     uct_varuna_invalidation_t *inv;
     ucs_status_t status;
+    int was_shared;
     unsigned nic;
     uint8_t used;
 
@@ -359,8 +360,8 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
         inv = NULL;
     }
 
-    (void)uct_varuna_md_unshare(md, mem); /* No thread finds it any more */
-    used = uct_varuna_return_remove_mem(md, mem);
+    was_shared = uct_varuna_md_unshare(md, mem); /* No thread finds it any more */
+    used       = uct_varuna_return_remove_mem(md, mem);
     if (inv != NULL) {
         result = uct_varuna_md_mem_invalidate(md, mem, inv, comp, used);
     } else {
@@ -371,6 +372,11 @@ uct_varuna_md_mem_dereg(uct_md_h tl_md, const uct_md_mem_dereg_params_t *params)
     }
 
     uct_varuna_md_unuse_all(md, used);
+    if (was_shared && (result == UCS_OK) && (md->mem_ended != NULL) &&
+        (mem->device == UCT_VARUNA_DEVICE_HOST)) {
+        md->mem_ended(mem);
+    }
+
     ucs_free(mem);
     return result;
 }
@@ -467,7 +473,7 @@ out:
 static void uct_varuna_md_make_token(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 {
     while (mem->token == 0) {
-        mem->token = uct_varuna_secret_hash(&md->token_key, ++md->num_tokens);
+        mem->token = uct_varuna_secret_hash(&md->tokens.key, ++md->tokens.num);
     }
 }
 

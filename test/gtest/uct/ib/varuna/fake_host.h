@@ -139,6 +139,7 @@ private:
     fake_host(const fake_host&);
 
     static ucs_time_t                       s_now;
+    static unsigned                         s_count;     /* Of hosts */
     ucs_time_t                              m_ticked_at; /* Last tick of the clock */
 
     std::unique_ptr<uct_varuna_tl_iface_t>  m_tl_iface;

@@ -539,6 +539,35 @@ UCS_TEST_F(test_varuna_md, dereg_goes_on_after_a_failure) {
     EXPECT_EQ(3u, m_ib.num_deregs);
 }
 
+/* A mode of atomics looks at memory that peers could access, when they cannot any more */
+UCS_TEST_F(test_varuna_md, dereg_tells_the_mode_of_atomics) {
+    static unsigned num_ended;
+    char buffer[512];
+    uct_mem_h memh;
+
+    add_many(3);
+    open();
+    num_ended       = 0;
+    m_md->mem_ended = [](const uct_varuna_mem_t *mem) {
+        ++num_ended;
+    };
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    EXPECT_EQ(0u, num_ended) << "no key was given away";
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(pack(memh, buffer));
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+    EXPECT_EQ(1u, num_ended);
+
+    scoped_log_handler slh(hide_warns_logger);
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(pack(memh, buffer));
+    m_ib.num_deregs = 0;
+    m_ib.fail_dereg = 2;
+    EXPECT_EQ(UCS_ERR_IO_ERROR, uct_md_mem_dereg(&m_md->super, memh));
+    EXPECT_EQ(1u, num_ended) << "a key may be valid";
+}
+
 UCS_TEST_F(test_varuna_md, advise) {
     uct_mem_h memh;
 

@@ -1,9 +1,9 @@
 /* Copyright (C) rc_varuna authors, 2026. ALL RIGHTS RESERVED.
  * See LICENSE for terms (BSD-3-Clause).
  *
- * The arena of slots. The CPU sets a mark once, before any peer knows its slot. After
- * that only atomics of the home NIC change it, and its generation continues over all
- * owners of the slot.
+ * The arena of slots. The CPU sets a mark before any peer knows its slot. After that only
+ * atomics of the home NIC change it, until no NIC executes anything there any more, and its
+ * generation continues over all owners of the slot.
  */
 #ifdef HAVE_CONFIG_H
 #  include "config.h"
@@ -15,6 +15,7 @@
 #include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/responder/cpu/varuna_fault.h>
 
 #include <ucs/debug/assert.h>
 #include <ucs/debug/log.h>
@@ -29,7 +30,8 @@
 #define UCT_VARUNA_ARENA_BLOCKS      (UCT_VARUNA_SLOTS_MAX / \
                                       UCT_VARUNA_SLOT_BLOCK)
 
-/* The lock protects all of it */
+/* The lock protects all of it. While it is held, no memory is allocated or freed: that may
+ * deregister memory, which takes it, too. */
 static struct {
     pthread_mutex_t            lock;
     unsigned                   refcount;
@@ -38,8 +40,13 @@ static struct {
     uint8_t                    used[UCT_VARUNA_ARENA_BLOCKS];
     unsigned                   next;      /* Blocks take turns, so a late packet
                                              finds an old generation */
+    ucs_list_link_t            homes;     /* uct_varuna_home_t: all that use it */
+    ucs_list_link_t            left;      /* uct_varuna_dead_block_t, by interfaces that are
+                                             closed, for others of their memory domain */
 } uct_varuna_arena = {
-    .lock = PTHREAD_MUTEX_INITIALIZER
+    .lock  = PTHREAD_MUTEX_INITIALIZER,
+    .homes = UCS_LIST_INITIALIZER(&uct_varuna_arena.homes, &uct_varuna_arena.homes),
+    .left  = UCS_LIST_INITIALIZER(&uct_varuna_arena.left, &uct_varuna_arena.left)
 };
 
 static void *uct_varuna_arena_alloc_pages(size_t size, const char *name)
@@ -85,26 +92,56 @@ static ucs_status_t uct_varuna_arena_create(uct_varuna_arena_t *arena)
                                           UCT_VARUNA_MARK_PENDING);
     }
 
-    memset(uct_varuna_arena.used, 0, sizeof(uct_varuna_arena.used));
-    uct_varuna_arena.next = 0;
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena)
+static void uct_varuna_arena_destroy(const uct_varuna_arena_t *arena)
 {
-    ucs_status_t status = UCS_OK;
+    ucs_free(arena->marks);
+    ucs_free(arena->slots);
+}
+
+/* Take a reference. @param [inout] fresh  If there is none: an arena, or no slots. @return
+ * Whether there is one. */
+static int uct_varuna_arena_try_get(uct_varuna_arena_t *fresh, uct_varuna_arena_t *arena)
+{
+    int found;
 
     pthread_mutex_lock(&uct_varuna_arena.lock);
-    if (uct_varuna_arena.refcount == 0) {
-        status = uct_varuna_arena_create(&uct_varuna_arena.memory);
+    if ((uct_varuna_arena.refcount == 0) && (fresh->slots != NULL)) {
+        uct_varuna_arena.memory.slots = fresh->slots;
+        uct_varuna_arena.memory.marks = fresh->marks;
+        uct_varuna_arena.next         = 0;
+        memset(uct_varuna_arena.used, 0, sizeof(uct_varuna_arena.used));
+        memset(fresh, 0, sizeof(*fresh));
     }
 
-    if (status == UCS_OK) {
+    found = (uct_varuna_arena.memory.slots != NULL);
+    if (found) {
         ++uct_varuna_arena.refcount;
         *arena = uct_varuna_arena.memory;
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
-    return status;
+    return found;
+}
+
+ucs_status_t uct_varuna_arena_get(uct_varuna_arena_t *arena)
+{
+    uct_varuna_arena_t fresh = {NULL, NULL, 0};
+    ucs_status_t status;
+
+    if (uct_varuna_arena_try_get(&fresh, arena)) {
+        return UCS_OK;
+    }
+
+    status = uct_varuna_arena_create(&fresh);
+    if (status != UCS_OK) {
+        return status;
+    }
+
+    (void)uct_varuna_arena_try_get(&fresh, arena);
+    uct_varuna_arena_destroy(&fresh);
+    return UCS_OK;
 }
 
 /* Lock held. @return Whether it is that of this process. */
@@ -125,8 +162,7 @@ void uct_varuna_arena_put(const uct_varuna_arena_t *arena)
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
 
-    ucs_free(last.marks);
-    ucs_free(last.slots);
+    uct_varuna_arena_destroy(&last);
 }
 
 uint32_t uct_varuna_arena_alloc(void)
@@ -161,25 +197,31 @@ void uct_varuna_arena_free(const uct_varuna_arena_t *arena, uint32_t first)
 }
 
 /* Copy a body, which its owner may be writing, and then its mark, see
- * uct_varuna_slot_t.
- * @return 0 if there is no arena. */
+ * uct_varuna_slot_t. Lock held. */
+static void uct_varuna_arena_copy(uint32_t index, uct_varuna_slot_t *slot,
+                                  uint64_t *mark_p)
+{
+    const volatile uint64_t *words =
+            (const volatile uint64_t*)&uct_varuna_arena.memory.slots[index];
+    unsigned i;
+
+    for (i = 0; i < sizeof(*slot) / sizeof(*words); ++i) {
+        ((uint64_t*)slot)[i] = words[i];
+    }
+    ucs_memory_cpu_load_fence();
+    *mark_p = *(const volatile uint64_t*)&uct_varuna_arena.memory.marks[index];
+}
+
+/* @return 0 if there is no arena. */
 static int uct_varuna_arena_peek(uint32_t index, uct_varuna_slot_t *slot,
                                  uint64_t *mark_p)
 {
-    const volatile uint64_t *words;
-    unsigned i;
     int found;
 
     pthread_mutex_lock(&uct_varuna_arena.lock);
     found = (uct_varuna_arena.memory.slots != NULL);
     if (found) {
-        words = (const volatile uint64_t*)&uct_varuna_arena.memory.slots[index];
-        for (i = 0; i < sizeof(*slot) / sizeof(*words); ++i) {
-            ((uint64_t*)slot)[i] = words[i];
-        }
-        ucs_memory_cpu_load_fence();
-        *mark_p = *(const volatile uint64_t*)
-                          &uct_varuna_arena.memory.marks[index];
+        uct_varuna_arena_copy(index, slot, mark_p);
     }
     pthread_mutex_unlock(&uct_varuna_arena.lock);
     return found;
@@ -268,6 +310,197 @@ void uct_varuna_arena_forked(void)
     uct_varuna_arena.memory.slots = NULL;
     uct_varuna_arena.memory.marks = NULL;
     ++uct_varuna_arena.memory.life;
+    ucs_list_head_init(&uct_varuna_arena.homes);
+    ucs_list_head_init(&uct_varuna_arena.left);
+}
+
+/* --- Without a NIC --- */
+
+/* What a UID means is lost when its slot is used again. So when nobody can resolve those in
+ * some memory any more, because its keys are invalid, or because the queue pairs that could
+ * use them are gone, the CPU does so: no NIC executes anything there then. */
+
+typedef struct uct_varuna_arena_swap {
+    uint64_t                   addr;
+    unsigned                   width;
+    uint64_t                   uid;
+    uint64_t                   value;
+} uct_varuna_arena_swap_t;
+
+static void uct_varuna_arena_run_swap(void *arg)
+{
+    uct_varuna_arena_swap_t *swap = arg;
+    uint64_t uid                  = swap->uid;
+    uint32_t uid32                = swap->uid;
+
+    if (swap->width == sizeof(uint64_t)) {
+        __atomic_compare_exchange_n((uint64_t*)swap->addr, &uid, swap->value, 0,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    } else {
+        __atomic_compare_exchange_n((uint32_t*)swap->addr, &uid32, (uint32_t)swap->value, 0,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* The slot's target is, or was, memory that peers had a key of. It may be unmapped. */
+static void uct_varuna_arena_resolve(uint32_t index, unsigned width,
+                                     const uct_varuna_slot_t *slot, uint64_t mark)
+{
+    uct_varuna_arena_swap_t swap = {
+        .addr  = slot->addr,
+        .width = width,
+        .uid   = uct_varuna_uid(index, uct_varuna_slot_gen(slot), width),
+        .value = (uct_varuna_mark_state(mark) == UCT_VARUNA_MARK_ABORTED) ?
+                 slot->compare : slot->swap
+    };
+
+    (void)uct_varuna_fault_run(swap.addr, uct_varuna_arena_run_swap, &swap);
+}
+
+/* Lock held. @return Whether peers of any interface can access the word. */
+static int uct_varuna_arena_is_reached(uint64_t addr, unsigned width)
+{
+    const uct_varuna_home_t *home;
+
+    ucs_list_for_each(home, &uct_varuna_arena.homes, list) {
+        if (uct_varuna_md_is_shared(home->ctl->iface->md, addr, width)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+/* A region is deregistered. Its owners may live, and use their slots for other memory
+ * meanwhile. Any thread */
+static void uct_varuna_arena_end_mem(const uct_varuna_mem_t *mem)
+{
+    uint64_t first = (uintptr_t)mem->address;
+    uct_varuna_slot_t slot;
+    unsigned width;
+    uint64_t mark;
+    uint32_t i;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    for (i = 0; (uct_varuna_arena.memory.slots != NULL) && (i < UCT_VARUNA_SLOTS_MAX); ++i) {
+        if (!uct_varuna_arena.used[i / UCT_VARUNA_SLOT_BLOCK]) {
+            continue;
+        }
+
+        uct_varuna_arena_copy(i, &slot, &mark);
+        width = uct_varuna_arena_slot_width(&slot, mark);
+        if ((width > 0) && ((slot.addr - first) < mem->length) &&
+            ((slot.addr - first + width) <= mem->length) &&
+            !uct_varuna_arena_is_reached(slot.addr, width)) {
+            uct_varuna_arena_resolve(i, width, &slot, mark);
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+/* The queue pairs of the memory domain are gone: resolve what its memory holds, and end
+ * these generations. A slot that is met in another domain's memory keeps its block.
+ * Lock held. */
+static void uct_varuna_arena_end_block(const uct_varuna_dead_block_t *block)
+{
+    uint64_t *marks = uct_varuna_arena.memory.marks;
+    int is_met      = 0;
+    const uct_varuna_slot_t *slot;
+    unsigned width;
+    uint32_t i;
+
+    for (i = block->first; i < (block->first + UCT_VARUNA_SLOT_BLOCK); ++i) {
+        slot  = &uct_varuna_arena.memory.slots[i];
+        width = uct_varuna_arena_slot_width(slot, marks[i]);
+        if (width == 0) {
+            continue;
+        } else if (uct_varuna_arena_is_reached(slot->addr, width)) {
+            is_met = 1;
+            continue;
+        }
+
+        if (uct_varuna_md_is_shared(block->md, slot->addr, width)) {
+            uct_varuna_arena_resolve(i, width, slot, marks[i]);
+        }
+        marks[i] = uct_varuna_mark(uct_varuna_gen_next(uct_varuna_mark_gen(marks[i])),
+                                   UCT_VARUNA_MARK_PENDING);
+    }
+
+    uct_varuna_arena.used[block->first / UCT_VARUNA_SLOT_BLOCK] = is_met;
+}
+
+/* Lock held */
+static int uct_varuna_arena_has_md(const uct_varuna_md_t *md)
+{
+    const uct_varuna_home_t *home;
+
+    ucs_list_for_each(home, &uct_varuna_arena.homes, list) {
+        if (home->ctl->iface->md == md) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+static void uct_varuna_arena_join(uct_varuna_home_t *home)
+{
+    home->ctl->iface->md->mem_ended = uct_varuna_arena_end_mem;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    ucs_list_add_tail(&uct_varuna_arena.homes, &home->list);
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+void uct_varuna_arena_adopt(uct_varuna_home_t *home)
+{
+    uct_varuna_dead_block_t *block, *tmp;
+
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    ucs_list_for_each_safe(block, tmp, &uct_varuna_arena.left, list) {
+        if (block->md == home->ctl->iface->md) {
+            ucs_list_del(&block->list);
+            ucs_list_add_tail(&home->dead_blocks, &block->list);
+        }
+    }
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+}
+
+/* The interface is closed, its queue pairs are gone: leave its dead blocks to others, or end
+ * them. */
+static void uct_varuna_arena_leave(uct_varuna_home_t *home)
+{
+    const uct_varuna_md_t *md = home->ctl->iface->md;
+    uct_varuna_dead_block_t *block, *tmp;
+    ucs_list_link_t ended;
+
+    ucs_list_head_init(&ended);
+    pthread_mutex_lock(&uct_varuna_arena.lock);
+    if (!uct_varuna_arena_is_own(&home->arena)) {
+        ucs_list_splice_tail(&ended, &home->dead_blocks); /* The parent's */
+        goto out;
+    }
+
+    ucs_list_del(&home->list);
+    ucs_list_splice_tail(&uct_varuna_arena.left, &home->dead_blocks);
+    if (uct_varuna_arena_has_md(md)) {
+        goto out;
+    }
+
+    ucs_list_for_each_safe(block, tmp, &uct_varuna_arena.left, list) {
+        if (block->md == md) {
+            uct_varuna_arena_end_block(block);
+            ucs_list_del(&block->list);
+            ucs_list_add_tail(&ended, &block->list);
+        }
+    }
+
+out:
+    pthread_mutex_unlock(&uct_varuna_arena.lock);
+    ucs_list_head_init(&home->dead_blocks);
+    while (!ucs_list_is_empty(&ended)) {
+        ucs_free(ucs_list_extract_head(&ended, uct_varuna_dead_block_t, list));
+    }
 }
 
 /* --- Blocks --- */
@@ -333,6 +566,7 @@ ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home)
         goto err_dereg_mark;
     }
 
+    uct_varuna_arena_join(home);
     uct_varuna_blocks_take_own(home);
     return UCS_OK;
 
@@ -346,6 +580,23 @@ err_put:
     return status;
 }
 
+/* Nobody occupies with these slots any more, once packets on their way have expired. */
+static void uct_varuna_block_end(uct_varuna_home_t *home, uint32_t first)
+{
+    uct_varuna_dead_block_t *block;
+
+    block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
+    if (block == NULL) {
+        return; /* The block stays taken, which is safe */
+    }
+
+    block->md    = home->ctl->iface->md;
+    block->first = first;
+    block->due   = uct_varuna_ctl_now(home->ctl) +
+                   home->ctl->iface->config.packet_lifetime;
+    ucs_list_add_tail(&home->dead_blocks, &block->list);
+}
+
 void uct_varuna_blocks_cleanup(uct_varuna_home_t *home)
 {
     uct_varuna_md_t *md = home->ctl->iface->md;
@@ -356,9 +607,10 @@ void uct_varuna_blocks_cleanup(uct_varuna_home_t *home)
     }
 
     if (home->own.num > 0) {
-        uct_varuna_arena_free(&home->arena, home->own.first);
+        uct_varuna_block_end(home, home->own.first);
     }
 
+    uct_varuna_arena_leave(home);
     uct_rkey_release(&uct_varuna_component, &home->mark);
     is_left  = (uct_varuna_own_dereg(md, &home->mark_own) != UCS_OK);
     is_left |= (uct_varuna_own_dereg(md, &home->read_own) != UCS_OK);
@@ -441,7 +693,6 @@ size_t uct_varuna_blocks_fill_open(uct_varuna_home_t *home,
 void uct_varuna_blocks_close_client(uct_varuna_home_t *home,
                                     uct_varuna_home_client_t *client)
 {
-    uct_varuna_dead_block_t *block;
     uct_varuna_job_t *job;
 
     ucs_list_for_each(job, &home->jobs, list) {
@@ -460,209 +711,7 @@ void uct_varuna_blocks_close_client(uct_varuna_home_t *home,
         return; /* ... unless a NIC hangs: the block stays taken */
     }
 
-    block = ucs_calloc(1, sizeof(*block), "varuna_dead_block");
-    if (block == NULL) {
-        return; /* The block stays taken, which is safe */
-    }
-
-    /* Its RC queue pairs are stopped; packets on other lanes expire until then */
-    block->first     = client->first_slot;
-    block->due       = uct_varuna_ctl_now(home->ctl) +
-                       home->ctl->iface->config.packet_lifetime;
+    /* Its RC queue pairs are stopped; packets on other lanes expire */
+    uct_varuna_block_end(home, client->first_slot);
     client->first_slot = UCT_VARUNA_SLOT_NONE;
-    ucs_list_add_tail(&home->dead_blocks, &block->list);
-}
-
-
-/* --- The worker --- */
-
-/* The responder's background worker (paper, "Confirm"; docs/ATOMICS.md, rule 7): if the
- * mark of a slot has not changed for a while, the slot's target may hold a UID. The
- * worker reads the target like any client, with the same state machine, which resolves
- * a UID: through the home NIC, not by the CPU. When the owner is gone, and its packets
- * have expired, its block of slots is swept and freed. */
-
-/* Whether a slot's target has to be read, and is being read */
-typedef enum uct_varuna_worker_read {
-    UCT_VARUNA_WORKER_NOTHING,   /* It holds no UID */
-    UCT_VARUNA_WORKER_STARTED,
-    UCT_VARUNA_WORKER_LATER      /* It may hold one, and cannot be read now */
-} uct_varuna_worker_read_t;
-
-/* Blocks of living owners that are checked in one period */
-#define UCT_VARUNA_WORKER_BLOCKS     8
-
-
-/* Whether the slot's target may hold its UID: a guess, because body and mark are read
- * at different times. @return Its width, 0 if not. */
-static unsigned uct_varuna_worker_slot_width(const uct_varuna_slot_t *slot,
-                                             uint64_t mark)
-{
-    unsigned width;
-
-    if ((slot->addr == 0) || (slot->gen_head != slot->gen_tail) ||
-        (uct_varuna_mark_gen(mark) != uct_varuna_slot_gen(slot))) {
-        return 0;
-    }
-
-    width = (slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ? sizeof(uint32_t) :
-            sizeof(uint64_t);
-    return (slot->addr % width) ? 0 : width;
-}
-
-/* Keys of a region of ours. It may have none for a NIC that was dead when it was
- * registered. @return Whether the home NIC has one. */
-static int uct_varuna_worker_find_rkeys(uct_varuna_home_t *home,
-                                        uint64_t addr, unsigned width,
-                                        uint64_t *rkeys)
-{
-    const uct_varuna_iface_t *iface = home->ctl->iface;
-    uct_varuna_home_name_t name;
-    unsigned link, nic;
-    uct_rkey_t rkey;
-
-    for (nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
-        rkeys[nic] = UCT_INVALID_RKEY;
-    }
-
-    for (link = 0; link < iface->num_links; ++link) {
-        nic = iface->links[link].nic;
-        if (uct_varuna_md_find_rkey(iface->md, nic, addr, width, &rkey)) {
-            rkeys[nic] = rkey;
-        }
-    }
-
-    uct_varuna_home_name_get(&name);
-    return (name.nic < UCT_VARUNA_MAX_LINKS) && (rkeys[name.nic] != UCT_INVALID_RKEY);
-}
-
-/* Read the slot's target. The owner has written the address, so only memory of which a key
- * was given away is read. Another address need not be a lie: a slot keeps the address of
- * its last use, and that memory may be gone. */
-static uct_varuna_worker_read_t
-uct_varuna_worker_read_target(uct_varuna_home_t *home, uint32_t index, int advance)
-{
-    uct_varuna_slot_t slot = home->arena.slots[index];
-    unsigned width         =
-            uct_varuna_worker_slot_width(&slot, home->arena.marks[index]);
-    uint64_t rkeys[UCT_VARUNA_MAX_LINKS];
-    uct_varuna_job_t *job;
-
-    if ((width == 0) ||
-        !uct_varuna_md_is_shared(home->ctl->iface->md, slot.addr, width)) {
-        return UCT_VARUNA_WORKER_NOTHING;
-    }
-
-    job = uct_varuna_worker_find_rkeys(home, slot.addr, width, rkeys) ?
-          uct_varuna_home_job_create(home) : NULL;
-    if (job == NULL) {
-        return UCT_VARUNA_WORKER_LATER;
-    }
-
-    /* compare == swap: a read that resolves a UID (rule 8) */
-    uct_varuna_amo_sm_start(&job->sm, UCT_ATOMIC_OP_CSWAP, width, slot.addr, 0,
-                            0, UCT_VARUNA_SLOTS_MAX);
-    job->is_sweep = 1;
-    job->index    = index;
-    job->advance  = advance;
-    job->act      = job->sm.act;
-    job->addr     = slot.addr;
-    job->width    = width;
-    memcpy(job->rkeys, rkeys, sizeof(job->rkeys));
-    return UCT_VARUNA_WORKER_STARTED;
-}
-
-static int uct_varuna_worker_has_sweeps(const uct_varuna_home_t *home)
-{
-    const uct_varuna_job_t *job;
-
-    ucs_list_for_each(job, &home->jobs, list) {
-        if (job->is_sweep) {
-            return 1;
-        }
-    }
-
-    return 0;
-}
-
-/* Check the slots of a block. @return LATER if any cannot be read now, STARTED if others
- * are. */
-static uct_varuna_worker_read_t
-uct_varuna_worker_sweep_block(uct_varuna_home_t *home,
-                              const uct_varuna_dead_block_t *block)
-{
-    uct_varuna_worker_read_t result = UCT_VARUNA_WORKER_NOTHING;
-    uct_varuna_worker_read_t slot;
-    unsigned i;
-
-    for (i = 0; i < UCT_VARUNA_SLOT_BLOCK; ++i) {
-        slot   = uct_varuna_worker_read_target(home, block->first + i, 1);
-        result = ucs_max(result, slot);
-    }
-
-    return result;
-}
-
-/* Rule 7: free the slots of owners that are gone. All that are due at once, because
- * endpoints may be closed faster than the timer's period. Called when no sweep is under
- * way, so a sweep that was started for a block is done. A block whose targets cannot all be
- * read now is kept: what a slot's UID means is lost when the slot is used again. */
-static void uct_varuna_worker_sweep_dead(uct_varuna_home_t *home)
-{
-    ucs_time_t now = uct_varuna_ctl_now(home->ctl);
-    uct_varuna_dead_block_t *block, *tmp;
-    uct_varuna_worker_read_t sweep;
-
-    ucs_list_for_each_safe(block, tmp, &home->dead_blocks, list) {
-        if (now < block->due) {
-            return; /* The list is in order */
-        }
-
-        if (!block->swept) {
-            sweep        = uct_varuna_worker_sweep_block(home, block);
-            block->swept = (sweep == UCT_VARUNA_WORKER_STARTED);
-            if (sweep != UCT_VARUNA_WORKER_NOTHING) {
-                continue;
-            }
-        }
-
-        ucs_list_del(&block->list);
-        uct_varuna_arena_free(&home->arena, block->first);
-        ucs_debug("slots from %u are free again", block->first);
-        ++home->stats.swept;
-        ucs_free(block);
-    }
-}
-
-/* A living owner confirms at once. A slot that has not changed after one period may
- * belong to one that hangs, or has died without a CLOSE. */
-static void uct_varuna_worker_help_old(uct_varuna_home_t *home)
-{
-    uint64_t mark;
-    unsigned i;
-
-    for (i = 0; i < UCT_VARUNA_WORKER_BLOCKS * UCT_VARUNA_SLOT_BLOCK; ++i) {
-        home->scan_next = (home->scan_next + 1) % UCT_VARUNA_SLOTS_MAX;
-        mark            = home->arena.marks[home->scan_next];
-        if (uct_varuna_worker_slot_width(&home->arena.slots[home->scan_next],
-                                         mark) == 0) {
-            home->seen_marks[home->scan_next] = 0;
-            continue;
-        }
-
-        if (home->seen_marks[home->scan_next] != mark) {
-            home->seen_marks[home->scan_next] = mark;
-            continue;
-        }
-
-        uct_varuna_worker_read_target(home, home->scan_next, 0);
-    }
-}
-
-void uct_varuna_worker_step(uct_varuna_home_t *home)
-{
-    if ((home->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(home)) {
-        uct_varuna_worker_sweep_dead(home);
-        uct_varuna_worker_help_old(home);
-    }
 }

@@ -594,7 +594,6 @@ static void uct_varuna_home_handle_req(void *arg, unsigned link,
 static void uct_varuna_home_close(uct_varuna_responder_t *resp)
 {
     uct_varuna_home_t *home = uct_varuna_home(resp);
-    uct_varuna_dead_block_t *block;
     uct_varuna_access_t *access;
     uct_varuna_job_t *job;
 
@@ -612,13 +611,6 @@ static void uct_varuna_home_close(uct_varuna_responder_t *resp)
     while (!ucs_list_is_empty(&home->jobs)) {
         job = ucs_list_extract_head(&home->jobs, uct_varuna_job_t, list);
         ucs_free(job);
-    }
-
-    while (!ucs_list_is_empty(&home->dead_blocks)) {
-        block = ucs_list_extract_head(&home->dead_blocks,
-                                      uct_varuna_dead_block_t, list);
-        uct_varuna_arena_free(&home->arena, block->first);
-        ucs_free(block);
     }
 
     uct_varuna_blocks_cleanup(home);

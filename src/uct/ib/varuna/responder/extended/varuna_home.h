@@ -7,7 +7,7 @@
  * held, over a loopback of the home NIC.
  *
  *   HOME_REQ -> varuna_home.c -> loopback -> varuna_home.c -> REP
- *   timer    -> varuna_arena.c --^
+ *   timer    -> varuna_home_move.c --^
  *
  * varuna_home_move.c drives it, and moves the home NIC, which ends connections of
  * targets.
@@ -53,6 +53,23 @@ uint32_t uct_varuna_arena_alloc(void);
 /** Free a block of @a arena: nobody can write to it any more, and no target holds one of its
  * UIDs (rule 7). */
 void uct_varuna_arena_free(const uct_varuna_arena_t *arena, uint32_t first);
+
+/** Whether a slot's target may hold its UID: a guess, because body and mark are read at
+ *  different times. @return Its width, 0 if not. */
+static inline unsigned
+uct_varuna_arena_slot_width(const uct_varuna_slot_t *slot, uint64_t mark)
+{
+    unsigned width;
+
+    if ((slot->addr == 0) || (slot->gen_head != slot->gen_tail) ||
+        (uct_varuna_mark_gen(mark) != uct_varuna_slot_gen(slot))) {
+        return 0;
+    }
+
+    width = (slot->gen_head & UCT_VARUNA_SLOT_WIDTH32) ? sizeof(uint32_t) :
+            sizeof(uint64_t);
+    return (slot->addr % width) ? 0 : width;
+}
 
 /* --- The home NIC --- */
 
@@ -108,12 +125,14 @@ typedef struct uct_varuna_job {
 /* A block of slots whose owner is gone. */
 typedef struct uct_varuna_dead_block {
     ucs_list_link_t            list;
+    uct_varuna_md_t            *md;       /* Its targets are in memory of */
     uint32_t                   first;
     uint8_t                    swept;     /* Its jobs are done, or in the list */
     ucs_time_t                 due;       /* Late packets have died by then */
 } uct_varuna_dead_block_t;
 
 typedef struct uct_varuna_home {
+    ucs_list_link_t            list;      /* Of all interfaces. Owner: varuna_arena.c */
     uct_varuna_ctl_t           *ctl;
     uct_varuna_home_nic_t      nic;
     uct_varuna_arena_t         arena;
@@ -200,6 +219,9 @@ void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
 
 /** Register the rows of the bus, and the job of the clock. */
 void uct_varuna_home_move_init(uct_varuna_responder_t *resp);
+
+/** Take over the dead blocks that closed interfaces of the same memory domain have left. */
+void uct_varuna_arena_adopt(uct_varuna_home_t *home);
 
 /* --- The worker --- */
 
