@@ -91,6 +91,10 @@ UCS_TEST_F(test_varuna_slots, leftovers) {
     uct_varuna_slots_init(&m_slots, 0, 3, marks, m_now);
     EXPECT_EQ(2u, take(&gen));
     EXPECT_EQ(UCT_VARUNA_SLOT_NONE, take(&gen));
+
+    /* Without any, nobody waits for one */
+    uct_varuna_slots_init(&m_slots, 0, 2, marks, m_now);
+    EXPECT_EQ(0u, m_slots.num);
 }
 
 /* UIDs of both widths: at least half of the generations must wait */

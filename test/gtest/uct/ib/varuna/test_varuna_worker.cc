@@ -87,6 +87,24 @@ protected:
         word = uid;
     }
 
+    /* The home NIC executes the CAS that ends the generation of the slot, the only access */
+    void end_generation()
+    {
+        unsigned index              = uid & UCS_MASK(UCT_VARUNA_UID32_SLOT_BITS);
+        uint64_t *mark              = &part()->arena.marks[index];
+        const fake_lane::post &post = host->ctl_lane(0).posted.back();
+        uint64_t next               = uct_varuna_mark(
+                uct_varuna_gen_next(uct_varuna_mark_gen(*mark)), UCT_VARUNA_MARK_PENDING);
+        std::string before((char*)mark, sizeof(*mark));
+
+        ASSERT_EQ("cas", post.op);
+        ASSERT_EQ((uintptr_t)mark, post.addr);
+        ASSERT_TRUE(post.comp != NULL);
+        EXPECT_EQ(before + std::string((char*)&next, sizeof(next)), post.data);
+        *mark = next;
+        host->ctl_lane(0).complete(before);
+    }
+
     /* Another interface, of the same memory domain or of its own */
     void add_interface(bool is_of_same_md)
     {
@@ -141,8 +159,27 @@ UCS_TEST_F(test_varuna_worker, slots_are_kept_until_their_targets_were_read) {
 
     uct_varuna_md_unshare(host->iface()->md, &mem);
     host->advance(LIFETIME * 2);
+    end_generation();
+    host->advance(LIFETIME * 2);
     EXPECT_EQ(2u, part()->stats.swept);
     EXPECT_TRUE(ucs_list_is_empty(&part()->dead_blocks));
+}
+
+/* Nobody can see the UID, but the memory may be registered again: so the generation is over
+ * before the slot is used again (rule 1) */
+UCS_TEST_F(test_varuna_worker, generations_end_before_slots_are_free) {
+    leave_behind_uid();
+    host->advance(LIFETIME * 2);
+    EXPECT_EQ(0u, part()->stats.swept);
+    /* A client has set the mark since, so that the CAS fails: it is repeated */
+    uint64_t *mark = &part()->arena.marks[uid & UCS_MASK(UCT_VARUNA_UID32_SLOT_BITS)];
+    *mark         |= UCT_VARUNA_MARK_DONE;
+    host->ctl_lane(0).complete(std::string((char*)mark, sizeof(*mark)));
+    host->advance(LIFETIME * 2);
+    EXPECT_EQ(0u, part()->stats.swept);
+    end_generation();
+    host->advance(LIFETIME * 2);
+    EXPECT_EQ(1u, part()->stats.swept);
 }
 
 /* What its clients have left is resolved by another one, which has the same memory */
@@ -159,6 +196,8 @@ UCS_TEST_F(test_varuna_worker, blocks_of_a_closed_interface_are_left_to_others) 
     EXPECT_FALSE(ucs_list_is_empty(&part()->dead_blocks));
     EXPECT_EQ(1u, part()->stats.swept) << "slots of its own are free";
     uct_varuna_md_unshare(host->iface()->md, &mem);
+    host->advance(LIFETIME * 2);
+    end_generation();
     host->advance(LIFETIME * 2);
     EXPECT_TRUE(ucs_list_is_empty(&part()->dead_blocks));
     EXPECT_EQ(2u, part()->stats.swept);

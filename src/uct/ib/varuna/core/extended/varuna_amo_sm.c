@@ -664,6 +664,10 @@ void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,
             slots->free_map |= UCS_BIT(i);
         }
     }
+
+    if (slots->free_map == 0) {
+        slots->num = 0; /* Nobody gives any back */
+    }
 }
 
 static int uct_varuna_slots_is_time(const uct_varuna_slots_t *slots, unsigned i,

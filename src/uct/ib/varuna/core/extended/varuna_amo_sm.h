@@ -257,7 +257,7 @@ typedef struct uct_varuna_slots {
  * @param [in] first  Index of the first one.
  * @param [in] num    How many, at most UCT_VARUNA_SLOT_BLOCK.
  * @param [in] marks  The mark of each, unaligned. A slot whose mark is not PENDING
- *                    is left alone.
+ *                    is left alone; if it is so with all, there are none.
  * @param [in] now    The time.
  */
 void uct_varuna_slots_init(uct_varuna_slots_t *slots, uint32_t first,

@@ -578,7 +578,7 @@ static void uct_varuna_amo_extended_close(uct_varuna_ep_t *ep)
 
     uct_rkey_release(&uct_varuna_component, &arena->read);
     uct_rkey_release(&uct_varuna_component, &arena->mark);
-    if (uct_varuna_ep_ext(ep)->slots.num > 0) {
+    if (arena->write.rkey != 0) {
         uct_rkey_release(&uct_varuna_component, &arena->write);
     }
 }

@@ -522,13 +522,14 @@ static void uct_varuna_blocks_take_own(uct_varuna_home_t *home)
 {
     uint32_t first = uct_varuna_arena_alloc();
 
-    if (first == UCT_VARUNA_SLOT_NONE) {
-        ucs_diag("no slots are left for atomics that the home NIC executes");
-        return;
+    if (first != UCT_VARUNA_SLOT_NONE) {
+        uct_varuna_slots_init(&home->own, first, UCT_VARUNA_SLOT_BLOCK,
+                              &home->arena.marks[first], ucs_get_time());
     }
 
-    uct_varuna_slots_init(&home->own, first, UCT_VARUNA_SLOT_BLOCK,
-                          &home->arena.marks[first], ucs_get_time());
+    if (home->own.num == 0) {
+        ucs_diag("no slots are left for atomics that the home NIC executes");
+    }
 }
 
 ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home)

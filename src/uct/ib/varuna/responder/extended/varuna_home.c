@@ -284,19 +284,6 @@ static int uct_varuna_job_begin(uct_varuna_home_t *home,
     return 1;
 }
 
-/* The home has moved to a NIC for which the target has no key: its block of slots is swept
- * once more. */
-static void uct_varuna_job_sweep_again(uct_varuna_home_t *home, uint32_t index)
-{
-    uct_varuna_dead_block_t *block;
-
-    ucs_list_for_each(block, &home->dead_blocks, list) {
-        if ((index - block->first) < UCT_VARUNA_SLOT_BLOCK) {
-            block->swept = 0;
-        }
-    }
-}
-
 static void uct_varuna_job_finish(uct_varuna_home_t *home,
                                   uct_varuna_job_t *job, ucs_status_t status)
 {
@@ -310,9 +297,6 @@ static void uct_varuna_job_finish(uct_varuna_home_t *home,
             ++home->stats.helped;
             ucs_debug("worker: resolved slot %u at 0x%lx", job->index,
                       job->addr);
-        }
-        if (status == UCS_ERR_NO_DEVICE) {
-            uct_varuna_job_sweep_again(home, job->index);
         }
     } else {
         uct_varuna_home_reply(home, job, status);
@@ -385,9 +369,7 @@ int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job)
 
 /* --- An access is done --- */
 
-/* A generation that its owner has left is not used again (rule 1). */
-static void uct_varuna_job_advance(uct_varuna_home_t *home,
-                                   uct_varuna_job_t *job)
+void uct_varuna_job_advance(uct_varuna_home_t *home, uct_varuna_job_t *job)
 {
     uint64_t mark = home->arena.marks[job->index];
 

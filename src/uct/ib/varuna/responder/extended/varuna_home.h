@@ -127,7 +127,6 @@ typedef struct uct_varuna_dead_block {
     ucs_list_link_t            list;
     uct_varuna_md_t            *md;       /* Its targets are in memory of */
     uint32_t                   first;
-    uint8_t                    swept;     /* Its jobs are done, or in the list */
     ucs_time_t                 due;       /* Late packets have died by then */
 } uct_varuna_dead_block_t;
 
@@ -210,6 +209,10 @@ void uct_varuna_job_failed(uct_varuna_home_t *home, uct_varuna_job_t *job,
 /** Before its next access: get a slot, and decide what a lost access was. @return Zero if it
  *  has to wait. */
 int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job);
+
+/** The next access of a sweep ends the generation that its slot's owner has left: it is not used
+ *  again (rule 1). */
+void uct_varuna_job_advance(uct_varuna_home_t *home, uct_varuna_job_t *job);
 
 /** Send the answer of the target's last access, or a first one. */
 void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,

@@ -312,9 +312,10 @@ static int uct_varuna_worker_find_rkeys(uct_varuna_home_t *home,
     return (name.nic < UCT_VARUNA_MAX_LINKS) && (rkeys[name.nic] != UCT_INVALID_RKEY);
 }
 
-/* Read the slot's target. The owner has written the address, so only memory of which a key
- * was given away is read. Another address need not be a lie: a slot keeps the address of
- * its last use, and that memory may be gone. */
+/* Read the slot's target, and let its mark @a advance then. The owner has written the address,
+ * so only memory of which a key was given away is read. Another address need not be a lie: a
+ * slot keeps the address of its last use, and that memory may be gone. But it may be
+ * registered again, and still hold the UID, so the generation ends all the same. */
 static uct_varuna_worker_read_t
 uct_varuna_worker_read_target(uct_varuna_home_t *home, uint32_t index, int advance)
 {
@@ -323,27 +324,34 @@ uct_varuna_worker_read_target(uct_varuna_home_t *home, uint32_t index, int advan
             uct_varuna_arena_slot_width(&slot, home->arena.marks[index]);
     uint64_t rkeys[UCT_VARUNA_MAX_LINKS];
     uct_varuna_job_t *job;
+    int is_shared;
 
-    if ((width == 0) ||
-        !uct_varuna_md_is_shared(home->ctl->iface->md, slot.addr, width)) {
+    is_shared = (width > 0) &&
+                uct_varuna_md_is_shared(home->ctl->iface->md, slot.addr, width);
+    if ((width == 0) || (!is_shared && !advance)) {
         return UCT_VARUNA_WORKER_NOTHING;
     }
 
-    job = uct_varuna_worker_find_rkeys(home, slot.addr, width, rkeys) ?
+    job = (!is_shared || uct_varuna_worker_find_rkeys(home, slot.addr, width, rkeys)) ?
           uct_varuna_home_job_create(home) : NULL;
     if (job == NULL) {
         return UCT_VARUNA_WORKER_LATER;
     }
 
+    job->is_sweep = 1;
+    job->index    = index;
+    job->addr     = slot.addr;
+    job->width    = width;
+    if (!is_shared) {
+        uct_varuna_job_advance(home, job);
+        return UCT_VARUNA_WORKER_STARTED;
+    }
+
     /* compare == swap: a read that resolves a UID (rule 8) */
     uct_varuna_amo_sm_start(&job->sm, UCT_ATOMIC_OP_CSWAP, width, slot.addr, 0,
                             0, UCT_VARUNA_SLOTS_MAX);
-    job->is_sweep = 1;
-    job->index    = index;
-    job->advance  = advance;
-    job->act      = job->sm.act;
-    job->addr     = slot.addr;
-    job->width    = width;
+    job->advance = advance;
+    job->act     = job->sm.act;
     memcpy(job->rkeys, rkeys, sizeof(job->rkeys));
     return UCT_VARUNA_WORKER_STARTED;
 }
@@ -361,8 +369,7 @@ static int uct_varuna_worker_has_sweeps(const uct_varuna_home_t *home)
     return 0;
 }
 
-/* Check the slots of a block. @return LATER if any cannot be read now, STARTED if others
- * are. */
+/* Check the slots of a block. @return NOTHING if all of their generations are over. */
 static uct_varuna_worker_read_t
 uct_varuna_worker_sweep_block(uct_varuna_home_t *home,
                               const uct_varuna_dead_block_t *block)
@@ -381,25 +388,20 @@ uct_varuna_worker_sweep_block(uct_varuna_home_t *home,
 
 /* Rule 7: free the slots of owners that are gone. All that are due at once, because
  * endpoints may be closed faster than the timer's period. Called when no sweep is under
- * way, so a sweep that was started for a block is done. A block whose targets cannot all be
- * read now is kept: what a slot's UID means is lost when the slot is used again. */
+ * way. A block is kept until sweeps have ended the generations of its slots: what a slot's
+ * UID means is lost when the slot is used again. */
 static void uct_varuna_worker_sweep_dead(uct_varuna_home_t *home)
 {
     ucs_time_t now = uct_varuna_ctl_now(home->ctl);
     uct_varuna_dead_block_t *block, *tmp;
-    uct_varuna_worker_read_t sweep;
 
     ucs_list_for_each_safe(block, tmp, &home->dead_blocks, list) {
         if (now < block->due) {
             return; /* The list is in order */
         }
 
-        if (!block->swept) {
-            sweep        = uct_varuna_worker_sweep_block(home, block);
-            block->swept = (sweep == UCT_VARUNA_WORKER_STARTED);
-            if (sweep != UCT_VARUNA_WORKER_NOTHING) {
-                continue;
-            }
+        if (uct_varuna_worker_sweep_block(home, block) != UCT_VARUNA_WORKER_NOTHING) {
+            continue;
         }
 
         ucs_list_del(&block->list);
