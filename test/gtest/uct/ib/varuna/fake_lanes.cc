@@ -21,7 +21,7 @@ extern "C" {
 
 unsigned fake_lane::num_mrs       = 0;
 ucs_status_t fake_lane::mr_status = UCS_OK;
-uct_md_h fake_lane::hung_md;
+uct_md_h fake_lane::hung_md, fake_lane::short_md;
 volatile bool fake_lane::reg_hangs, fake_lane::dereg_hangs;
 std::atomic<unsigned> fake_lane::num_ahs;
 std::function<ucs_status_t()> fake_lane::on_ah;
@@ -588,6 +588,10 @@ ucs_status_t uct_varuna_mlx5_mr_reg(uct_md_h md, void *address, size_t length,
 
     if (fake_lane::mr_status != UCS_OK) {
         return fake_lane::mr_status;
+    }
+
+    if (md == fake_lane::short_md) {
+        return UCS_ERR_NO_MEMORY;
     }
 
     /* On the threads of NICs */

@@ -125,6 +125,7 @@ public:
     static unsigned           num_mrs;
     static ucs_status_t       mr_status;
     static uct_md_h           hung_md;     /* The NIC of this one registers nothing ... */
+    static uct_md_h           short_md;    /* ... has no region left */
     static volatile bool      reg_hangs, dereg_hangs; /* ... now; ends nothing: all NICs */
     static uct_varuna_mlx5_addr_state_t addr_state; /* Of all ports */
     static bool               gid_is_missing; /* ... which UCX would use */

@@ -117,6 +117,35 @@ protected:
                       req);
     }
 
+    /* Ask for a compare and swap of 5 to 6 as a whole, with keys of these NICs */
+    void send_cswap(uint64_t opening, uint64_t seq, uint8_t nics)
+    {
+        uct_varuna_ctl_home_req_t req = {};
+
+        req.seq     = seq;
+        req.type    = UCT_VARUNA_AMO_ACT_EXECUTE;
+        req.slot    = UCT_ATOMIC_OP_CSWAP;
+        req.width   = 8;
+        req.addr    = (uintptr_t)&target_word;
+        req.compare = 5;
+        req.swap    = 6;
+        for (unsigned nic = 0; nic < UCT_VARUNA_MAX_LINKS; ++nic) {
+            req.rkeys[nic] = (nics & UCS_BIT(nic)) ? 17 : UCT_INVALID_RKEY;
+        }
+        host->receive(alice, 0,
+                      host->header(alice, UCT_VARUNA_CTL_HOME_REQ, VQP, 1, opening),
+                      req);
+    }
+
+    /* Peers have a key of the word; NICs have none */
+    void share_word()
+    {
+        target_mem         = {};
+        target_mem.address = &target_word;
+        target_mem.length  = sizeof(target_word);
+        uct_varuna_md_share(host->iface()->md, &target_mem, 0, target_mem.keys, 0);
+    }
+
     uct_varuna_ctl_home_rep_t answer()
     {
         return host->last_sent(UCT_VARUNA_CTL_HOME_REP)
@@ -141,6 +170,8 @@ protected:
 
     fake_verbs         verbs;
     fake_verbs::device *nics[NUM_LINKS];
+    uct_varuna_mem_t   target_mem;
+    uint64_t           target_word = 5;
 };
 
 static constexpr unsigned MOVING = UCT_VARUNA_HOME_NONE;
@@ -531,6 +562,66 @@ UCS_TEST_F(test_varuna_home_move, access_for_another_opening) {
                       .as<uct_varuna_ctl_reject_t>().status);
 }
 
+/* The target may hold the UID of an atomic that fails after its occupy: its slot is not used
+ * again before the generation is over */
+UCS_TEST_F(test_varuna_home_move, slot_of_an_atomic_that_fails) {
+    static const uint32_t ALL = UCS_MASK(UCT_VARUNA_SLOT_BLOCK);
+    uint64_t opening          = open(alice).hdr.opening;
+    uint64_t *marks           = &part()->arena.marks[part()->own.first];
+    uint64_t gen              = uct_varuna_mark_gen(marks[0]);
+    uint64_t next             = uct_varuna_mark(uct_varuna_gen_next(gen),
+                                                UCT_VARUNA_MARK_PENDING);
+
+    share_word();
+    send_cswap(opening, 1, UCS_BIT(0));
+    EXPECT_EQ(ALL & ~1u, part()->own.free_map);
+    host->ctl_lane(0).post_status = UCS_ERR_NO_RESOURCE; /* The confirm is posted later */
+    host->ctl_lane(0).complete(word(5));
+    host->ctl_lane(0).post_status = UCS_OK;
+    host->advance(PERIOD);
+    ASSERT_EQ(1u, under_way(0)) << "the confirm";
+    host->sent();
+    host->ctl_lane(0).fail(UCS_ERR_IO_ERROR);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, (ucs_status_t)answer().status);
+    EXPECT_EQ(ALL & ~1u, part()->own.free_map);
+    host->advance(10 * PERIOD);
+    EXPECT_EQ(ALL & ~1u, part()->own.free_map) << "the word cannot be read now";
+
+    uct_varuna_md_unshare(host->iface()->md, &target_mem);
+    host->advance(2 * PERIOD);
+    ASSERT_EQ(1u, under_way(0));
+    EXPECT_EQ((uintptr_t)marks, host->ctl_lane(0).posted.back().addr);
+    std::string before = word(marks[0]);
+    marks[0]           = next;
+    host->ctl_lane(0).complete(before);
+    EXPECT_EQ(ALL, part()->own.free_map);
+    EXPECT_EQ(uct_varuna_gen_next(gen), part()->own.gens[0]);
+}
+
+/* ... nor one whose occupy has no result. One that was not posted has left nothing */
+UCS_TEST_F(test_varuna_home_move, slot_of_an_occupy_that_fails) {
+    static const uint32_t ALL = UCS_MASK(UCT_VARUNA_SLOT_BLOCK);
+    uint64_t opening          = open(alice).hdr.opening;
+
+    share_word();
+    host->sent();
+    send_cswap(opening, 1, UCS_BIT(1));
+    EXPECT_EQ(UCS_ERR_NO_DEVICE, (ucs_status_t)answer().status) << "its key is of another NIC";
+    EXPECT_EQ(0u, host->ctl_lane(0).posted.size());
+    EXPECT_EQ(ALL, part()->own.free_map);
+
+    send_cswap(opening, 2, UCS_BIT(0));
+    host->ctl_lane(0).complete(word(7));
+    EXPECT_EQ(UCS_OK, (ucs_status_t)answer().status) << "it has lost";
+    EXPECT_EQ(ALL, part()->own.free_map);
+
+    send_cswap(opening, 3, UCS_BIT(0));
+    host->ctl_lane(0).fail(UCS_ERR_IO_ERROR);
+    EXPECT_EQ(UCS_ERR_IO_ERROR, (ucs_status_t)answer().status);
+    EXPECT_EQ(ALL & ~1u, part()->own.free_map);
+    uct_varuna_md_unshare(host->iface()->md, &target_mem);
+}
+
 UCS_TEST_F(test_varuna_home_move, access_waits_while_it_moves) {
     uint64_t opening = open(alice).hdr.opening;
     uct_varuna_home_member_t other;
@@ -545,6 +636,35 @@ UCS_TEST_F(test_varuna_home_move, access_waits_while_it_moves) {
     EXPECT_EQ(1u, under_way(1));
 }
 
+
+/* --- NICs without keys of the arena --- */
+
+class test_varuna_home_move_short : public test_varuna_home_move {
+protected:
+    virtual void configure()
+    {
+        test_varuna_home_move::configure();
+        slh.reset(new scoped_log_handler(hide_warns_logger)); /* The user is told */
+        fake_lane::short_md = host->iface()->md->nics[0].md;
+    }
+
+    virtual void cleanup()
+    {
+        fake_lane::short_md = NULL;
+        slh.reset();
+        test_varuna_home_move::cleanup();
+    }
+
+    std::unique_ptr<scoped_log_handler> slh;
+};
+
+/* Neither at first nor later */
+UCS_TEST_F(test_varuna_home_move_short, is_no_home) {
+    EXPECT_EQ(1u, home());
+    port(1, false);
+    host->advance(1);
+    EXPECT_EQ(1u, home());
+}
 
 /* --- Other modes --- */
 

@@ -123,7 +123,7 @@ void uct_varuna_home_name_tell(uint8_t *nic_p, uint32_t *epoch_p)
     *epoch_p = name.epoch;
 }
 
-/* NICs that all members have. */
+/* NICs that all members can use. */
 static uint8_t uct_varuna_home_name_common_map(void)
 {
     uint8_t map = UINT8_MAX;
@@ -240,9 +240,10 @@ void uct_varuna_home_nic_init(uct_varuna_home_nic_t *nic, uct_varuna_ctl_t *ctl)
     nic->member.at_rest = 1;
 }
 
-void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic)
+void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic, uint8_t nics)
 {
     const uct_varuna_iface_t *iface = nic->ctl->iface;
+    uint8_t first                   = iface->links[0].nic;
     uint8_t map                     = 0;
     unsigned link;
 
@@ -250,11 +251,14 @@ void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic)
         return;
     }
 
-    for (link = 0; link < iface->num_links; ++link) {
-        map |= UCS_BIT(iface->links[link].nic);
+    for (link = iface->num_links; link-- > 0;) {
+        if (nics & UCS_BIT(iface->links[link].nic)) {
+            first = iface->links[link].nic;
+            map  |= UCS_BIT(first);
+        }
     }
 
-    uct_varuna_home_name_join(&nic->member, iface->links[0].nic, map, nic->ctl->events.kick_fd);
+    uct_varuna_home_name_join(&nic->member, first, map, nic->ctl->events.kick_fd);
     nic->joined = 1;
 }
 

@@ -28,7 +28,7 @@
 typedef struct uct_varuna_home_member {
     ucs_list_link_t            list;
     int                        kick_fd;   /* Written to when it has to act */
-    uint8_t                    nic_map;   /* NICs which it has */
+    uint8_t                    nic_map;   /* NICs which it can use as the home */
     uint8_t                    at_rest;   /* Has left the old NIC */
     unsigned                   in_use;    /* Connections which use the home NIC */
 } uct_varuna_home_member_t;
@@ -46,7 +46,7 @@ typedef struct uct_varuna_home_name {
  *
  * @param [in] nic      The home NIC that it proposes; only the first member's proposal
  *                      counts.
- * @param [in] nic_map  NICs which it has.
+ * @param [in] nic_map  NICs which it can use as the home.
  * @param [in] kick_fd  Event file descriptor.
  */
 void uct_varuna_home_name_join(uct_varuna_home_member_t *member, uint8_t nic,
@@ -115,8 +115,9 @@ void uct_varuna_home_nic_init(uct_varuna_home_nic_t *nic, uct_varuna_ctl_t *ctl)
 /** Destroy the loopbacks, then leave. */
 void uct_varuna_home_nic_cleanup(uct_varuna_home_nic_t *nic);
 
-/** Take part in the choice of this process's home NIC, unless that is done. */
-void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic);
+/** Take part in the choice of this process's home NIC, unless that is done.
+ *  @param [in] nics  Which may be it. */
+void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic, uint8_t nics);
 
 /** @return Nonzero if the loopback of @a link can be used: it is opened if there is none. */
 int uct_varuna_home_nic_use_loopback(uct_varuna_home_nic_t *nic, unsigned link);

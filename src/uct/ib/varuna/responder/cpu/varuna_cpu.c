@@ -429,7 +429,7 @@ static size_t
 uct_varuna_cpu_fill_open(uct_varuna_responder_t *resp, uct_varuna_target_t *target,
                          uct_varuna_ctl_open_rep_t *rep, void *tail)
 {
-    uct_varuna_home_nic_join(&uct_varuna_cpu(resp)->home);
+    uct_varuna_home_nic_join(&uct_varuna_cpu(resp)->home, UINT8_MAX);
     return 0;
 }
 

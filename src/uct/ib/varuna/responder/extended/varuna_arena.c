@@ -581,6 +581,17 @@ err_put:
     return status;
 }
 
+static uint8_t uct_varuna_blocks_own_nics(const uct_varuna_own_t *own)
+{
+    return ((const uct_varuna_packed_rkey_t*)own->key)->nic_map;
+}
+
+uint8_t uct_varuna_blocks_nics(const uct_varuna_home_t *home)
+{
+    return uct_varuna_blocks_own_nics(&home->read_own) &
+           uct_varuna_blocks_own_nics(&home->mark_own);
+}
+
 /* Nobody occupies with these slots any more, once packets on their way have expired. */
 static void uct_varuna_block_end(uct_varuna_home_t *home, uint32_t first)
 {

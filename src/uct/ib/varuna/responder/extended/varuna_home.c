@@ -284,12 +284,27 @@ static int uct_varuna_job_begin(uct_varuna_home_t *home,
     return 1;
 }
 
+/* Rule 7. If it was an error that has ended the atomic, its target may hold the UID, or the
+ * mark may have advanced: the worker finds out. */
+static void uct_varuna_job_leave_slot(uct_varuna_home_t *home,
+                                      const uct_varuna_job_t *job)
+{
+    if ((job->sm.state == UCT_VARUNA_AMO_FINISHED) ||
+        (uct_varuna_amo_sm_is_free(&job->sm) && !job->occupies)) {
+        uct_varuna_slots_give(&home->own, job->sm.slot, job->sm.gen);
+    } else {
+        home->own_left |= UCS_BIT(job->sm.slot - home->own.first);
+    }
+}
+
 static void uct_varuna_job_finish(uct_varuna_home_t *home,
                                   uct_varuna_job_t *job, ucs_status_t status)
 {
+    int is_own = job->is_whole || (job->is_sweep && (status == UCS_OK));
+
     ucs_list_del(&job->list);
     if (uct_varuna_job_has_slot(job)) {
-        uct_varuna_slots_give(&home->own, job->sm.slot, job->sm.gen);
+        uct_varuna_job_leave_slot(home, job);
     }
 
     if (job->is_sweep) {
@@ -303,6 +318,9 @@ static void uct_varuna_job_finish(uct_varuna_home_t *home,
     }
 
     ucs_free(job);
+    if (ucs_unlikely((home->own_left != 0) && is_own)) {
+        uct_varuna_worker_free_own(home); /* If it cannot now: after a period */
+    }
 }
 
 
@@ -395,7 +413,8 @@ void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
         word &= UINT32_MAX;
     }
 
-    job->value = word;
+    job->value    = word;
+    job->occupies = 0;
     if ((job->act.type == UCT_VARUNA_AMO_ACT_CONFIRM) && !job->second) {
         job->second = 1;
         return;
@@ -484,11 +503,15 @@ static ucs_status_t uct_varuna_job_cas(uct_varuna_access_t *access,
                                  (uint32_t*)&access->word, &access->comp);
 }
 
-/* Whether the access is to the target, for which this NIC has no key. */
-static int uct_varuna_job_lacks_key(const uct_varuna_job_t *job, uint8_t nic)
+/* Whether this NIC has no key for the access. */
+static int uct_varuna_job_lacks_key(const uct_varuna_home_t *home,
+                                    const uct_varuna_job_t *job, uint8_t nic)
 {
-    return job->is_sweep && !uct_varuna_job_is_mark(job) &&
-           (job->act.type != UCT_VARUNA_AMO_ACT_READ_BODY) &&
+    if (uct_varuna_job_is_mark(job)) {
+        return uct_varuna_rkey_inner(home->mark.rkey, nic) == UCT_INVALID_RKEY;
+    }
+
+    return (job->act.type != UCT_VARUNA_AMO_ACT_READ_BODY) &&
            (job->rkeys[nic] == UCT_INVALID_RKEY);
 }
 
@@ -513,7 +536,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
     uct_varuna_access_t *access     = home->access;
     uct_ep_h ep                     = home->nic.loopbacks[link].ep->inner;
 
-    if (uct_varuna_job_lacks_key(job, nic)) {
+    if (uct_varuna_job_lacks_key(home, job, nic)) {
         return UCS_ERR_NO_DEVICE;
     }
 
@@ -539,6 +562,7 @@ ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
         /* Rule 2: before the CAS, whose doorbell follows a fence */
         uct_varuna_amo_sm_body(&job->sm, &home->arena.slots[act->slot]);
         ucs_memory_cpu_store_fence();
+        job->occupies = 1;
         break;
     case UCT_VARUNA_AMO_ACT_CAS:
         break;
@@ -630,7 +654,7 @@ static ucs_status_t uct_varuna_home_open(uct_varuna_responder_t *resp)
         goto err_close;
     }
 
-    uct_varuna_home_nic_join(&home->nic);
+    uct_varuna_home_nic_join(&home->nic, uct_varuna_blocks_nics(home));
     uct_varuna_bus_register(&resp->ctl->bus, &row, 1, resp);
     uct_varuna_home_move_init(resp);
     return UCS_OK;

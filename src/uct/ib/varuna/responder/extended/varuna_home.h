@@ -108,6 +108,7 @@ typedef struct uct_varuna_job {
     uint8_t                    begun;     /* It has a slot, if it needs one */
     uint8_t                    lost;      /* It is unknown whether the access was
                                              executed; it cannot be any more */
+    uint8_t                    occupies;  /* Its access is an occupy, which was posted */
     uint8_t                    link;      /* Over which the request came */
     uint64_t                   value;
     uct_varuna_slot_t          slot;
@@ -150,6 +151,8 @@ typedef struct uct_varuna_home {
     uint64_t                   seen_marks[UCT_VARUNA_SLOTS_MAX];
     unsigned                   scan_next; /* Background scan of live slots */
     uct_varuna_slots_t         own;       /* Slots for what it executes itself */
+    uint32_t                   own_left;  /* Those of atomics that have failed: their targets
+                                             may hold UIDs */
     struct {
         uint64_t               executed, refused, swept, helped, moved, recovered;
     } stats;
@@ -177,6 +180,9 @@ void uct_varuna_home_run(uct_varuna_home_t *home);
 
 /** Register the arena with this interface's memory domain. */
 ucs_status_t uct_varuna_blocks_init(uct_varuna_home_t *home);
+
+/** @return NICs that have keys of the arena. */
+uint8_t uct_varuna_blocks_nics(const uct_varuna_home_t *home);
 
 /** Nothing if it is not initialized. */
 void uct_varuna_blocks_cleanup(uct_varuna_home_t *home);
@@ -230,5 +236,8 @@ void uct_varuna_arena_adopt(uct_varuna_home_t *home);
 
 /** The worker's period is over: resolve slots of dead or slow owners. */
 void uct_varuna_worker_step(uct_varuna_home_t *home);
+
+/** Read the targets of slots in own_left, and take back those whose generations are over. */
+void uct_varuna_worker_free_own(uct_varuna_home_t *home);
 
 #endif

@@ -412,6 +412,40 @@ static void uct_varuna_worker_sweep_dead(uct_varuna_home_t *home)
     }
 }
 
+static int uct_varuna_worker_is_reading(const uct_varuna_home_t *home, uint32_t index)
+{
+    const uct_varuna_job_t *job;
+
+    ucs_list_for_each(job, &home->jobs, list) {
+        if (job->is_sweep && (job->index == index)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+void uct_varuna_worker_free_own(uct_varuna_home_t *home)
+{
+    uint64_t mark;
+    uint32_t index;
+    unsigned i;
+
+    ucs_for_each_bit(i, home->own_left) {
+        index = home->own.first + i;
+        if (uct_varuna_worker_is_reading(home, index) ||
+            (uct_varuna_worker_read_target(home, index, 1) != UCT_VARUNA_WORKER_NOTHING)) {
+            continue;
+        }
+
+        mark = home->arena.marks[index];
+        if (uct_varuna_mark_state(mark) == UCT_VARUNA_MARK_PENDING) {
+            home->own_left &= ~UCS_BIT(i);
+            uct_varuna_slots_give(&home->own, index, uct_varuna_mark_gen(mark));
+        }
+    }
+}
+
 /* A living owner confirms at once. A slot that has not changed after one period may
  * belong to one that hangs, or has died without a CLOSE. */
 static void uct_varuna_worker_help_old(uct_varuna_home_t *home)
@@ -442,6 +476,7 @@ void uct_varuna_worker_step(uct_varuna_home_t *home)
     if ((home->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(home)) {
         uct_varuna_arena_adopt(home);
         uct_varuna_worker_sweep_dead(home);
+        uct_varuna_worker_free_own(home);
         uct_varuna_worker_help_old(home);
     }
 }
