@@ -83,6 +83,14 @@ static int uct_varuna_check_home_req(const void *fixed, uct_varuna_reader_t *res
     return uct_varuna_check_word(req->addr, req->width);
 }
 
+/* Success, or an error: it becomes the endpoint's */
+static int uct_varuna_check_home_rep(const void *fixed, uct_varuna_reader_t *rest)
+{
+    const uct_varuna_ctl_home_rep_t *rep = fixed;
+
+    return rep->status <= 0;
+}
+
 static int uct_varuna_check_atomic_req(const void *fixed, uct_varuna_reader_t *rest)
 {
     const uct_varuna_ctl_atomic_req_t *req = fixed;
@@ -273,7 +281,8 @@ const uct_varuna_msg_info_t uct_varuna_msg_infos[] = {
         .type   = UCT_VARUNA_CTL_HOME_REP,
         .name   = "HOME_REP",
         .size   = sizeof(uct_varuna_ctl_home_rep_t),
-        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER | UCT_VARUNA_MSG_FLAG_FREQUENT
+        .flags  = UCT_VARUNA_MSG_FLAG_ANSWER | UCT_VARUNA_MSG_FLAG_FREQUENT,
+        .check  = uct_varuna_check_home_rep
     },
     {
         .type   = UCT_VARUNA_CTL_ATOMIC_REQ,

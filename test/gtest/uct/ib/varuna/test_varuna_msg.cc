@@ -248,6 +248,12 @@ UCS_TEST_F(test_varuna_parse, ctl_reject) {
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(reject(1)));
 }
 
+UCS_TEST_F(test_varuna_parse, ctl_home_rep) {
+    EXPECT_UCS_OK(parse_ctl(home_rep(UCS_OK)));
+    EXPECT_UCS_OK(parse_ctl(home_rep(UCS_ERR_INVALID_ADDR)));
+    EXPECT_EQ(UCS_ERR_INVALID_PARAM, parse_ctl(home_rep(UCS_INPROGRESS)));
+}
+
 UCS_TEST_F(test_varuna_parse, ctl_atomic_out_of_range) {
     EXPECT_UCS_OK(parse_ctl(atomic_req(1)));
     EXPECT_UCS_OK(parse_ctl(atomic_req(1, 5, 5)));

@@ -239,6 +239,14 @@ protected:
         return msg(UCT_VARUNA_CTL_REJECT, 2, bytes(body));
     }
 
+    static std::string home_rep(int16_t status)
+    {
+        uct_varuna_ctl_home_rep_t body = {};
+
+        body.status = status;
+        return msg(UCT_VARUNA_CTL_HOME_REP, 0, bytes(body));
+    }
+
     static std::string links_rep(const std::string &address)
     {
         uct_varuna_ctl_links_t body = {};
