@@ -448,7 +448,10 @@ uct_varuna_amo_init_ext(uct_varuna_amo_ext_t *amo, const uct_varuna_amo_args_t *
 {
     const uct_varuna_rkey_t *rkey = (const uct_varuna_rkey_t*)args->rkey;
 
+    /* What a request takes of a key, uct_varuna_req_set_remote() */
     memcpy(amo->key.keys, rkey->keys, sizeof(amo->key.keys));
+    amo->key.device = rkey->device;
+    amo->key.token  = rkey->token;
     amo->lost       = 0;
     amo->begun      = 0;
     amo->is_get     = uct_varuna_req_is_read(args->type);

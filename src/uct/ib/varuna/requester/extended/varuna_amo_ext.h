@@ -14,7 +14,6 @@
 #include <uct/ib/varuna/ctl/varuna_peer.h>
 #include <uct/ib/varuna/md/varuna_md.h>
 #include <uct/ib/varuna/requester/amo/varuna_amo_priv.h>
-#include <uct/ib/varuna/requester/varuna.inl>
 
 extern const uct_varuna_amo_ops_t uct_varuna_amo_reread_ops;
 extern const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops;

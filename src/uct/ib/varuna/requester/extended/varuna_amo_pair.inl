@@ -44,6 +44,7 @@ uct_varuna_amo_pair_req(uct_varuna_amo_ext_t *amo, uct_varuna_req_type_t type, s
     req->comp.count  = 1;
     req->comp.status = UCS_OK;
     req->remote_addr = amo->sm.addr;
+    req->device      = UCT_VARUNA_DEVICE_HOST; /* This mode registers no other memory */
     req->length      = length;
     req->atomic.amo  = &amo->super;
 
