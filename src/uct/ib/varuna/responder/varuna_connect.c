@@ -136,7 +136,7 @@ uct_varuna_target_attach_ep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
         uct_varuna_target_fence_qp(resp, target, qp);
         uct_varuna_connect_forget(resp, qp->ep);
         if (!uct_varuna_fence_disown(resp, qp)) {
-            uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
+            uct_varuna_spare_drop(resp, qp->ep, qp->link, qp->is_reset);
         }
     }
 
@@ -208,7 +208,7 @@ uct_varuna_target_try_connect(uct_varuna_responder_t *resp, unsigned link,
     }
 
     if (status != UCS_OK) {
-        uct_varuna_spare_drop(resp, ep, 0);
+        uct_varuna_spare_drop(resp, ep, rc_link, 0);
     }
 
 out_reply:
@@ -510,10 +510,24 @@ uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link)
     return spares->eps[link][spares->count[link]];
 }
 
-void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset)
+int uct_varuna_spares_are_at_rest(const uct_varuna_responder_t *resp, unsigned link)
 {
+    ucs_time_t stopped_at = resp->spares.stopped_at[link];
+
+    return (resp->spares.stopping[link] == 0) &&
+           ((stopped_at == 0) || (uct_varuna_ctl_now(resp->ctl) >=
+                                  (stopped_at + resp->iface->config.packet_lifetime)));
+}
+
+void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, unsigned link, int is_reset)
+{
+    if (!is_reset) {
+        uct_varuna_tl_stop(ep, uct_varuna_lane_kind_of(resp->iface, ep));
+    }
+
     uct_varuna_ctl_lock(resp->ctl);
-    uct_varuna_spare_drop(resp, ep, is_reset);
+    --resp->spares.stopping[link];
+    uct_varuna_spare_drop(resp, ep, link, is_reset);
     uct_varuna_ctl_unlock(resp->ctl);
     uct_varuna_spares_reap(resp, resp->spares.is_closed);
     if (resp->spares.is_closed) {
@@ -521,7 +535,8 @@ void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_rese
     }
 }
 
-void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset)
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, unsigned link,
+                           int is_reset)
 {
     uct_varuna_old_ep_t *old = ucs_malloc(sizeof(*old), "varuna_old_ep");
 
@@ -529,4 +544,7 @@ void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_res
     old->inner    = ep;
     old->is_reset = is_reset;
     ucs_list_add_tail(&resp->spares.old, &old->list);
+    if (!is_reset) {
+        resp->spares.stopped_at[link] = uct_varuna_ctl_now(resp->ctl);
+    }
 }

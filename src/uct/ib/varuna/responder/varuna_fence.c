@@ -316,10 +316,12 @@ static void uct_varuna_fence_done(uct_varuna_cmd_t *cmd, ucs_status_t status)
         if ((cmd->sink != NULL) && (target != NULL)) {
             fence->qp->fence = NULL;
         } else if (cmd->sink != NULL) {
-            uct_varuna_spare_drop(resp, fence->ep, 0);
+            --resp->spares.stopping[fence->link];
+            uct_varuna_spare_drop(resp, fence->ep, fence->link, 0);
         }
     } else if (target == NULL) {
-        uct_varuna_spare_drop(resp, fence->ep, fence->is_reset);
+        --resp->spares.stopping[fence->link];
+        uct_varuna_spare_drop(resp, fence->ep, fence->link, fence->is_reset);
         uct_varuna_iface_set_slow(resp->iface);
     } else {
         fence->qp->fence = NULL;
@@ -379,6 +381,7 @@ int uct_varuna_fence_disown(uct_varuna_responder_t *resp, uct_varuna_target_qp_t
 
     if (!(resp->iface->cmds.left & UCS_BIT(qp->link))) {
         qp->fence->target = NULL;
+        ++resp->spares.stopping[qp->link];
     } /* Otherwise it belongs to the NIC's thread alone */
     qp->fence = NULL;
     qp->ep    = NULL;
@@ -435,7 +438,7 @@ static int uct_varuna_target_qp_is_in_use(const uct_varuna_responder_t *resp,
 static void uct_varuna_target_qp_leave(uct_varuna_responder_t *resp, uct_varuna_target_qp_t *qp)
 {
     uct_varuna_connect_forget(resp, qp->ep);
-    uct_varuna_spare_drop(resp, qp->ep, qp->is_reset);
+    uct_varuna_spare_drop(resp, qp->ep, qp->link, qp->is_reset);
     if (qp->stopped_at == 0) {
         qp->stopped_at = uct_varuna_ctl_now(resp->ctl);
     }

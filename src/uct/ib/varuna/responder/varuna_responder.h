@@ -178,6 +178,10 @@ typedef struct uct_varuna_spares {
     uct_ep_h                   *eps[UCT_VARUNA_MAX_LINKS];
     unsigned                   count[UCT_VARUNA_MAX_LINKS];
     ucs_list_link_t            old;        /* uct_varuna_old_ep_t */
+    unsigned                   stopping[UCT_VARUNA_MAX_LINKS]; /* By link: those that are no
+                                              target's any more, and are just being stopped */
+    ucs_time_t                 stopped_at[UCT_VARUNA_MAX_LINKS]; /* When the last one was dropped
+                                              that is not in RESET; 0: none */
     uint8_t                    is_closed;  /* Nothing of it is kept any more */
 } uct_varuna_spares_t;
 
@@ -375,15 +379,20 @@ void uct_varuna_spares_progress(uct_varuna_responder_t *resp);
 /** @return an endpoint, NULL if there is none. Lock held. */
 uct_ep_h uct_varuna_spare_take(uct_varuna_responder_t *resp, unsigned link);
 
-/** Destroy a queue pair whose incarnation is over, as soon as UCX can. Main thread, lock
- *  not held.
+/** @return Whether those of no target that were on a link execute nothing more there, and what
+ *  they had accepted is in memory. Lock held. */
+int uct_varuna_spares_are_at_rest(const uct_varuna_responder_t *resp, unsigned link);
+
+/** Stop a queue pair that is counted in 'stopping', and destroy it as soon as UCX can. Main
+ *  thread, lock not held.
  *
  * @param [in] is_reset  It is in RESET.
  */
-void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);
+void uct_varuna_spare_end(uct_varuna_responder_t *resp, uct_ep_h ep, unsigned link, int is_reset);
 
-/** Make the main thread do that. Lock held. */
-void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, int is_reset);
+/** Make the main thread destroy one that is stopped, or was not used. Lock held. */
+void uct_varuna_spare_drop(uct_varuna_responder_t *resp, uct_ep_h ep, unsigned link,
+                           int is_reset);
 
 /* --- Ids and logs of targets --- */
 

@@ -435,9 +435,10 @@ void uct_varuna_target_disconnect(uct_varuna_responder_t *resp,
         uct_varuna_ctl_lock(resp->ctl);
         uct_varuna_connect_forget(resp, qp->ep);
         uct_varuna_fence_disown(resp, qp);
+        resp->spares.stopping[qp->link] += (qp->ep != NULL);
         uct_varuna_ctl_unlock(resp->ctl);
         if (qp->ep != NULL) {
-            uct_varuna_spare_end(resp, qp->ep, qp->is_reset);
+            uct_varuna_spare_end(resp, qp->ep, qp->link, qp->is_reset);
             qp->ep = NULL;
         }
     }

@@ -287,6 +287,36 @@ UCS_TEST_F(test_varuna_home_move, connections_on_other_links_stay) {
     EXPECT_EQ(1u, home());
 }
 
+/* Nobody asks for RESET of a closed target's queue pair, so what it has accepted gets its
+ * time. Nor is it known to be in ERR before that */
+UCS_TEST_F(test_varuna_home_move, connection_of_a_target_that_was_closed) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    connect(alice, opening, 1, 0);
+    send_close(alice, opening);
+    host->dispatch();
+    EXPECT_FALSE(uct_varuna_spares_are_at_rest(host->responder(), 0));
+    EXPECT_TRUE(uct_varuna_spares_are_at_rest(host->responder(), 1));
+    port(0, false);
+    EXPECT_EQ(MOVING, home());
+    host->advance(LIFETIME - PERIOD);
+    EXPECT_EQ(MOVING, home()) << "it may have accepted an occupy";
+    host->advance(2 * PERIOD);
+    EXPECT_EQ(1u, home());
+}
+
+/* One in RESET has no time left */
+UCS_TEST_F(test_varuna_home_move, connection_of_a_target_that_was_fenced_and_closed) {
+    uint64_t opening = open(alice).hdr.opening;
+
+    connect(alice, opening, 1, 0);
+    fence(alice, opening, 1);
+    send_close(alice, opening);
+    host->dispatch();
+    port(0, false);
+    EXPECT_EQ(1u, home());
+}
+
 UCS_TEST_F(test_varuna_home_move, connection_that_cannot_be_fenced) {
     uint64_t opening = open(alice).hdr.opening;
 

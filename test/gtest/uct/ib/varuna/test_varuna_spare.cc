@@ -61,7 +61,7 @@ protected:
     void drop(uct_ep_h ep, int is_reset = 0)
     {
         uct_varuna_ctl_lock(resp.ctl);
-        uct_varuna_spare_drop(&resp, ep, is_reset);
+        uct_varuna_spare_drop(&resp, ep, 0, is_reset);
         uct_varuna_ctl_unlock(resp.ctl);
     }
 

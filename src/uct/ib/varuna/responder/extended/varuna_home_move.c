@@ -3,8 +3,9 @@
  *
  * One interface's part in moving the home NIC (rule 12): away when its port goes down
  * or it dies, and back when the first NIC works again. Before another NIC is named, the
- * queue pairs that peers have connected to the old one are stopped, and so is our
- * loopback; or the NIC is gone. Then packets on their way get the time to expire.
+ * queue pairs that peers have connected to the old one are stopped, also those of targets
+ * that were closed, and so is our loopback; or the NIC is gone. Then packets on their way get
+ * the time to expire.
  *
  * Requesters post compare and swaps on RC only, and the loopback's DC target has no
  * other user, so the old NIC can execute nothing else. In mode proxy the home NIC stays.
@@ -222,7 +223,8 @@ static int uct_varuna_home_move_is_at_rest(uct_varuna_responder_t *resp,
         return 0;
     }
 
-    return now >= uct_varuna_home(resp)->rest_at;
+    return (now >= uct_varuna_home(resp)->rest_at) &&
+           uct_varuna_spares_are_at_rest(resp, link);
 }
 
 static void uct_varuna_home_move_step(uct_varuna_responder_t *resp)
