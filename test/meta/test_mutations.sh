@@ -16,7 +16,7 @@ export UCX_RC_VARUNA_RETURN_DELAY=inf
 # For each mistake, options of a short sweep that detects it, and the sweep's message
 finds_blind_resend='-s put_short -f mute -n 2'
 shows_blind_resend='was executed 2 times'
-finds_no_fence='-s put_bcopy -f late_alone -n 1'
+finds_no_fence='-s put_bcopy -f late_down -n 1'
 shows_no_fence='put 0 was executed 2 times'
 finds_no_psn='-s put_short -f silent -n 4'
 shows_no_psn='ambiguous, though on RC'

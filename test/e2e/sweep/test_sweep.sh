@@ -108,7 +108,7 @@ test_fails_again_while_returning() {
 #
 # A client's NIC that dies in silence may still write the answers of reads, so that only the
 # other operations continue (gtest_varuna: test_varuna_drain).
-kills=kill,exec_kill,remote_kill,exec_remote_kill,remote_kill_silent
+kills=kill,exec_kill,late_kill,remote_kill,exec_remote_kill,remote_kill_silent
 test_nics_die() {
     if [ "$full" = full ]; then
         sweep -s "$plans,mixed0,mixed1" -f $kills
@@ -119,6 +119,7 @@ test_nics_die() {
             -s put_short,put_bcopy,put_zcopy,put_large,am_short,am_bcopy,am_zcopy
     else
         sweep -p rc -s get_bcopy -f $kills -n 2
+        sweep -p rc -s put_bcopy -f late_kill -n 1
         sweep -p dc -s am_bcopy -f kill,exec_remote_kill -n 1
         export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
         sweep -p rc -s put_bcopy -f kill_silent -n 2

@@ -334,6 +334,51 @@ UCS_TEST_F(test_emu_fault, delayed_packet_outlives_its_requester) {
     EXPECT_EQ(1u, executed(1, "write"));
 }
 
+/* A switch delivers what it has, whatever becomes of the port that sent it */
+UCS_TEST_F(test_emu_fault, delayed_packet_outlives_its_senders_port) {
+    make_pair(0, 8, 0);
+    fault("packet op=write delay=until:down=0:0");
+    a->put(0, 1);
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
+    fabric().link(0, 0, "down");
+    EXPECT_TRUE(rcv::wait_until([&] { return b->get(0) != 0; }));
+    EXPECT_EQ(1u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_fault, delayed_packet_outlives_its_senders_nic) {
+    make_pair(0, 8, 0);
+    fault("packet op=write delay=until:down=0:1");
+    a->put(0, 1);
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
+    fabric().command("nic", {"0:0", "kill"});
+    fabric().link(0, 1, "down");
+    EXPECT_TRUE(rcv::wait_until([&] { return b->get(0) != 0; }));
+    EXPECT_EQ(1u, executed(1, "write"));
+}
+
+UCS_TEST_F(test_emu_fault, delayed_packet_needs_the_port_that_it_is_for) {
+    make_pair(0, 8, 0);
+    fault("packet op=write delay=until:down=1:0");
+    a->put(0, 1);
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
+    fabric().link(1, 0, "down");
+    EXPECT_TRUE(rcv::wait_until([&] { return counter(0, 0, "dropped_by_link") > 0; }));
+    EXPECT_EQ(0u, trace(1).size());
+}
+
+/* What a rule would delay has not left a port whose link is cut */
+UCS_TEST_F(test_emu_fault, delayed_packet_has_to_leave) {
+    make_pair(0, 8, 0);
+    fault("packet op=write delay=until:down=0:1");
+    fault("packet op=write silent", 1);
+    a->put(0, 1);
+    EXPECT_TRUE(a->write(*b, 1, 0, 8, 0).completes(IBV_WC_RETRY_EXC_ERR));
+    fabric().link(0, 0, "up");
+    fabric().link(0, 1, "down");
+    EXPECT_TRUE(a->is_quiet());
+    EXPECT_EQ(0u, trace(1).size());
+}
+
 UCS_TEST_F(test_emu_fault, fence_at_the_responder_stops_a_delayed_packet) {
     make_pair(0, 8, 0);
     fault("packet op=write delay=until:down=0:1");
@@ -453,6 +498,15 @@ UCS_TEST_F(test_emu_fault, delayed_ack) {
     EXPECT_EQ(6ul, a->get(8));
     EXPECT_EQ(7ul, b->get(0));
     EXPECT_EQ(2u, executed(1, "faa"));
+}
+
+UCS_TEST_F(test_emu_fault, delayed_ack_outlives_the_responders_port) {
+    make_pair(0, emu::patient_timeout, 7);
+    fault("ack op=write delay=until:down=1:0");
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(a->is_quiet());
+    fabric().link(1, 0, "down");
+    EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
 }
 
 UCS_TEST_F(test_emu_fault, only_the_chosen_operation) {

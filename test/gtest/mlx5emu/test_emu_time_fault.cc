@@ -260,6 +260,17 @@ UCS_TEST_F(test_emu_time_fault, rule_delays_a_packet) {
     });
 }
 
+UCS_TEST_F(test_emu_time_fault, delayed_packet_outlives_its_senders_port) {
+    make_pair(0, emu::patient_timeout);
+    fault("packet op=write delay=until:down=0:0");
+    fault("exec op=write count", 1);
+    a->put(0, 1);
+    a->write(*b, 1, 0, 8, 0);
+    EXPECT_TRUE(rcv::wait_until([&] { return fired(1) == 1; }));
+    fabric().link(0, 0, "down");
+    EXPECT_TRUE(rcv::wait_until([&] { return b->get(0) != 0; }));
+}
+
 UCS_TEST_F(test_emu_time_fault, quirk_ooo) {
     const uint64_t size = 64 * 4096;
 

@@ -455,6 +455,15 @@ static emu_lock_t *emu_link_lock(const emu_port_t *port)
     return &emu_port_device(port)->link_lock;
 }
 
+void emu_link_mark(unsigned host, unsigned link, int is_cut_by_rule)
+{
+    emu_port_t *port = emu_port_get(host, link);
+
+    if (port != NULL) {
+        __atomic_store_n(&port->cut_by_rule, is_cut_by_rule, __ATOMIC_RELEASE);
+    }
+}
+
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state)
 {
     emu_port_t *port = emu_port_get(host, link);

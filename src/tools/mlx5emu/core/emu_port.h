@@ -89,7 +89,8 @@ struct emu_port {
     uint16_t   hca;          /* atomics are atomic within one HCA */
     uint8_t    no_ip;        /* emu_addr_t, written with link_lock held */
     uint8_t    moves;        /* ... */
-    uint16_t   reserved;
+    uint8_t    cut_by_rule;  /* a fault rule changed it last; atomic */
+    uint8_t    reserved;
     uint32_t   link_state;   /* emu_link_state_t; read without a lock */
     uint64_t   link_changes; /* generation: counts emu_link_set() */
     emu_link_change_t link_log[EMU_LINK_LOG]; /* the last of them */
@@ -206,6 +207,9 @@ int emu_port_is_mlx5(const emu_port_t *port);
  * IBV_EVENT_LID_CHANGE or, on RoCE, IBV_EVENT_GID_CHANGE.
  */
 int emu_link_set(unsigned host, unsigned link, emu_link_state_t state);
+
+/** Say whether a fault rule is about to cut a link, or the NIC there. */
+void emu_link_mark(unsigned host, unsigned link, int is_cut_by_rule);
 
 /**
  * Make a link go down and up until emu_link_set() ends it. It goes down at once. All

@@ -102,6 +102,7 @@ static int ctl_link_change(const ctl_link_args_t *args)
         return ctl_link_set_speed(args, host, link);
     }
 
+    emu_link_mark(host, link, 0);
     ret = args->flap ?
           emu_link_flap(host, link, args->period_ns, args->up_ppm) :
           emu_link_set(host, link, args->state);

@@ -33,6 +33,7 @@ static int ctl_nic_change(const char *port, int kill, int silent)
 
     status = ctl_parse_port(&ctl_verb_nic, port, &host, &link);
     if (status == 0) {
+        emu_link_mark(host, link, 0);
         ret = kill ? emu_nic_kill(host, link, !silent) :
                      emu_nic_revive(host, link);
         if (ret == -EALREADY) {

@@ -21,6 +21,7 @@ static const emu_link_state_t emu_fault_link_states[EMU_FAULT_ACTION_LAST] = {
 
 static void emu_fault_do_change(const emu_fault_change_t *change)
 {
+    emu_link_mark(change->host, change->index, change->op != EMU_FAULT_ACTION_UP);
     switch (change->op) {
     case EMU_FAULT_ACTION_KILL:
     case EMU_FAULT_ACTION_KILL_SILENT:

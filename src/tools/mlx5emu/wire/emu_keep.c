@@ -65,7 +65,7 @@ static void emu_keep_request(emu_timed_t *timed)
         if (!emu_wire_judge(&emu_keep_late_ends, &timed->pkt)) {
             return;
         }
-        if (!emu_wire_passes(&timed->pkt)) {
+        if (!emu_wire_reaches(&timed->pkt)) {
             emu_wire_lost(&timed->pkt, EMU_CNT_DROPS_LINK);
             return;
         }

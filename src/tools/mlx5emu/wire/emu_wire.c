@@ -103,16 +103,39 @@ static void emu_wire_count_bond(emu_port_t *port, const emu_pkt_t *pkt)
 
 /* A port sends to itself within the NIC: a link that loses packets does not
  * matter. But a port that is down sends nothing, unless it does not know that. */
+static int emu_wire_works(emu_port_t *port, const emu_pkt_t *pkt)
+{
+    if (emu_unlikely(pkt->src_port == pkt->dst_port)) {
+        return emu_wire_is_alive(port) &&
+               ((emu_wire_link(port), !emu_port_is_down(port)) ||
+                emu_quirk_on(port->index, EMU_QUIRK_FIXED_PORT));
+    }
+    return emu_wire_is_up(port);
+}
+
+/* What has left its port does not need it any more: the switch delivers it. Responses go
+ * the other way. */
+static int emu_wire_leaves(const emu_pkt_t *pkt)
+{
+    return emu_wire_works(emu_wire_src(pkt), pkt);
+}
+
+int emu_wire_reaches(const emu_pkt_t *pkt)
+{
+    return emu_wire_works(emu_wire_dst(pkt), pkt);
+}
+
 int emu_wire_passes(const emu_pkt_t *pkt)
 {
-    emu_port_t *src = emu_wire_src(pkt);
+    return emu_wire_leaves(pkt) && emu_wire_reaches(pkt);
+}
 
-    if (emu_unlikely(pkt->src_port == pkt->dst_port)) {
-        return emu_wire_is_alive(src) &&
-               ((emu_wire_link(src), !emu_port_is_down(src)) ||
-                emu_quirk_on(src->index, EMU_QUIRK_FIXED_PORT));
-    }
-    return emu_wire_is_up(src) && emu_wire_is_up(emu_wire_dst(pkt));
+/* In a fabric that has time, rules see a packet where it arrives, so it has passed its
+ * sender's link. But a rule that cuts this link loses what arrives from then on. */
+static int emu_wire_has_left(const emu_port_t *port)
+{
+    return emu_pipe_is_on() &&
+           !__atomic_load_n(&port->cut_by_rule, __ATOMIC_ACQUIRE);
 }
 
 void emu_wire_lost(const emu_pkt_t *pkt, emu_counter_t why)
@@ -314,7 +337,7 @@ emu_wire_fate_t emu_wire_judge_rsp(const emu_wire_ends_t *ends,
     emu_fault_verdict_t verdict;
 
     emu_wire_show(pkt, EMU_FAULT_POINT_ACK, pkt_no, num, &verdict);
-    if (!emu_wire_passes(pkt)) {
+    if (!emu_wire_has_left(emu_wire_dst(pkt)) && !emu_wire_reaches(pkt)) {
         emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_LINK);
         return EMU_WIRE_CUT;
     }
@@ -330,10 +353,16 @@ emu_wire_fate_t emu_wire_judge_rsp(const emu_wire_ends_t *ends,
         return EMU_WIRE_TAKEN;
     case EMU_FAULT_ACTION_DUP:
         emu_wire_delay_rsp(ends, pkt, rsp, index, &verdict);
-        return EMU_WIRE_PASSES;
+        break;
     default:
-        return EMU_WIRE_PASSES;
+        break;
     }
+
+    if (!emu_wire_leaves(pkt)) {
+        emu_wire_lost_reply(pkt, rsp, EMU_CNT_DROPS_LINK);
+        return EMU_WIRE_CUT;
+    }
+    return EMU_WIRE_PASSES;
 }
 
 /* Show each packet of a response to the rules */
@@ -384,23 +413,22 @@ static int emu_wire_reply(const emu_wire_ends_t *ends, const emu_pkt_t *pkt,
 
 /* Requests */
 
+static void emu_wire_lost_on_link(const emu_pkt_t *pkt)
+{
+    emu_wire_lost(pkt, (pkt->dst_port == EMU_ROUTE_NONE) ? EMU_CNT_DROPS_DEST :
+                                                           EMU_CNT_DROPS_LINK);
+}
+
 int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
                     emu_rsp_t *rsp_p)
 {
-    emu_port_t *src = emu_wire_src(pkt);
-
-    if (emu_unlikely(!emu_wire_passes(pkt))) {
-        emu_wire_lost(pkt, (pkt->dst_port == EMU_ROUTE_NONE) ?
-                           EMU_CNT_DROPS_DEST : EMU_CNT_DROPS_LINK);
+    if (emu_unlikely(!emu_wire_reaches(pkt))) {
+        emu_wire_lost_on_link(pkt);
         return 0;
     }
 
     if (pkt->src_port != pkt->dst_port) {
-        emu_wire_count_bond(src, pkt);
         emu_wire_count_bond(emu_wire_dst(pkt), pkt);
-    }
-    if (emu_unlikely(!emu_wire_has_live_nic(src))) {
-        emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
     }
 
     if (emu_unlikely(!emu_wire_squeeze(pkt))) {
@@ -464,7 +492,7 @@ static void emu_wire_late_func(void *arg, uint64_t cookie)
     if (!late->is_rsp) {
         late->ends->response(&late->pkt, emu_wire_arrive(late->ends, &late->pkt,
                                                          &rsp) ? &rsp : NULL);
-    } else if (emu_wire_passes(&late->pkt)) {
+    } else if (emu_wire_leaves(&late->pkt)) {
         late->ends->response(&late->pkt, &late->rsp);
     } else {
         emu_rsp_release(&late->rsp);
@@ -478,10 +506,17 @@ int emu_wire_judge(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
 
     emu_wire_show(pkt, EMU_FAULT_POINT_PACKET, pkt->pkt_no, pkt->msg_pkts,
                    &verdict);
-    switch (verdict.fate) {
-    case EMU_FAULT_ACTION_DROP:
+    if (verdict.fate == EMU_FAULT_ACTION_DROP) {
         emu_wire_lost(pkt, EMU_CNT_DROPS_FAULT);
         return 0;
+    }
+    if (emu_unlikely(!emu_wire_has_left(emu_wire_src(pkt)) &&
+                     !emu_wire_leaves(pkt))) {
+        emu_wire_lost_on_link(pkt);
+        return 0;
+    }
+
+    switch (verdict.fate) {
     case EMU_FAULT_ACTION_DELAY:
         emu_wire_delay_pkt(ends, pkt, &verdict);
         return 0;
@@ -504,10 +539,37 @@ static void emu_wire_count_pkt(const emu_pkt_t *pkt)
     }
 }
 
+/* What a port, or a NIC that is dying, sends although the program does not expect it */
+static void emu_wire_count_sent(const emu_pkt_t *pkt)
+{
+    emu_port_t *src = emu_wire_src(pkt);
+
+    if (pkt->src_port != pkt->dst_port) {
+        emu_wire_count_bond(src, pkt);
+    }
+    if (emu_unlikely(!emu_wire_has_live_nic(src))) {
+        emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
+    }
+}
+
 int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt)
 {
     emu_wire_count_pkt(pkt);
-    return emu_wire_has_lane(pkt) && (!emu_fault_active() || emu_wire_judge(ends, pkt));
+    if (!emu_wire_has_lane(pkt)) {
+        return 0;
+    }
+
+    if (emu_fault_active()) {
+        if (!emu_wire_judge(ends, pkt)) {
+            return 0;
+        }
+    } else if (emu_unlikely(!emu_wire_leaves(pkt))) {
+        emu_wire_lost_on_link(pkt);
+        return 0;
+    }
+
+    emu_wire_count_sent(pkt);
+    return 1;
 }
 
 int emu_wire_send(const emu_wire_ends_t *ends, emu_pkt_t *pkt, emu_rsp_t *rsp_p)
@@ -546,12 +608,9 @@ int emu_wire_enter(const emu_pkt_t *pkt, uint16_t *src_p, uint16_t *dst_p)
         return 0;
     }
 
+    emu_wire_count_sent(pkt);
     if (src != dst) {
-        emu_wire_count_bond(src, pkt);
         emu_wire_count_bond(dst, pkt);
-    }
-    if (emu_unlikely(!emu_wire_has_live_nic(src))) {
-        emu_nic_count_fatal(src->index, pkt->src_qpn, pkt->op, pkt->psn);
     }
     if (emu_unlikely(!emu_wire_fits(pkt))) {
         emu_wire_lost(pkt, EMU_CNT_DROPS_MTU);

@@ -46,6 +46,9 @@ int emu_wire_leave(const emu_wire_ends_t *ends, const emu_pkt_t *pkt);
 int emu_wire_arrive(const emu_wire_ends_t *ends, emu_pkt_t *pkt,
                     emu_rsp_t *rsp_p);
 
+/** Whether the link of the port that a packet is for lets it arrive now. */
+int emu_wire_reaches(const emu_pkt_t *pkt);
+
 /** Whether the links at both ends let a packet pass now. */
 int emu_wire_passes(const emu_pkt_t *pkt);
 
