@@ -325,3 +325,34 @@ UCS_TEST_F(test_emu_ud, datagrams) {
     EXPECT_TRUE(c.completes(5, IBV_WC_SUCCESS));
     EXPECT_TRUE(d.is_quiet());
 }
+
+
+class test_emu_dc_reuse : public test_emu_dc {
+protected:
+    rcv::args_t fabric_options() const override
+    {
+        return {"--hosts", "4", "--reuse-qpns"};
+    }
+};
+
+/* The number of the initiator is an RC queue pair's when its packet arrives */
+UCS_TEST_F(test_emu_dc_reuse, late_packet_is_of_nobody) {
+    node target = make_target(1), initiator = make_initiator(0, 8, 0);
+
+    fault("packet type=dc op=write delay=until:down=0:1");
+    put(initiator, 0, 1);
+    post(initiator, target, make_ah(initiator, target), MLX5_OPCODE_RDMA_WRITE, 0, 8, 0);
+    ASSERT_EQ((uint64_t)IBV_WC_RETRY_EXC_ERR, status(initiator));
+    (*initiator.agent)("destroy", initiator.qp);
+
+    emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);
+    ASSERT_EQ(initiator.qpn, c.qpn);
+    c.connect(d);
+    d.connect(c);
+    fabric().link(0, 1, "down");
+    EXPECT_TRUE(rcv::wait_until([&] {
+        return counter(0, 0, "dropped_at_destination") > 0;
+    }));
+    EXPECT_EQ(0ul, get(target, 0));
+    EXPECT_TRUE(d.write(c, 1, 0, 8, 0).completes(IBV_WC_SUCCESS));
+}

@@ -482,7 +482,7 @@ static void emu_req_expired(emu_qp_t *qp)
 static void emu_req_respond(emu_qp_t *qp, const emu_pkt_t *pkt, emu_rsp_t *rsp)
 {
     if ((qp->used == 1) && (qp->qpn == pkt->src_qpn) &&
-        (qp->req_state == IBV_QPS_RTS) &&
+        (qp->type == pkt->qp_type) && (qp->req_state == IBV_QPS_RTS) &&
         ((qp->type != EMU_QPT_DCI) || (qp->req_serial == pkt->serial)) &&
         emu_req_has_owner(qp) && emu_nic_works(qp->port, qp->nic_gen)) {
         emu_comp_receive(qp, rsp);

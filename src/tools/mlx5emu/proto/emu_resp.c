@@ -263,12 +263,23 @@ static int emu_rx_run(emu_rx_t *rx)
     }
 }
 
+/* The initiator may be gone, and its slot, even its number, be another queue pair's */
 static int emu_rx_run_dc(emu_rx_t *rx)
 {
-    int ret;
+    int ret = 0;
+
+    rx->ctx = &emu_fabric->qps[rx->pkt->src_qpn & (EMU_MAX_QPS - 1)];
+    if (!rx->ctx->locks_ready) {
+        return 0; /* Never used */
+    }
 
     emu_lock(&rx->ctx->resp_lock);
-    ret = emu_rx_run(rx);
+    if ((rx->ctx->qpn == rx->pkt->src_qpn) && (rx->ctx->type == EMU_QPT_DCI)) {
+        ret = emu_rx_run(rx);
+    } else {
+        EMU_COUNT(&emu_fabric->ports[rx->pkt->src_port], EMU_QPT_DCI,
+                  EMU_CNT_DROPS_DEST, 1);
+    }
     emu_unlock(&rx->ctx->resp_lock);
     return ret;
 }
@@ -349,10 +360,7 @@ static int emu_rx_receive(emu_pkt_t *pkt, emu_rsp_t *rsp_p)
                 emu_ud_receive(rx.qp, pkt, rsp_p);
             }
         } else if (pkt->qp_type == EMU_QPT_DCI) {
-            rx.ctx = &emu_fabric->qps[pkt->src_qpn & (EMU_MAX_QPS - 1)];
-            if (rx.ctx->qpn == pkt->src_qpn) {
-                ret = emu_rx_run_dc(&rx);
-            }
+            ret = emu_rx_run_dc(&rx);
         } else {
             rx.ctx = rx.qp;
             ret    = emu_rx_run(&rx);
