@@ -128,3 +128,32 @@ UCS_TEST_F(test_emu_life, old_packets_are_discarded) {
     EXPECT_EQ(1u, counter(0, 0, "retransmitted_packets"));
     EXPECT_EQ(1u, executed(1, "write"));
 }
+
+/* So does quirk ooo */
+UCS_TEST_F(test_emu_life, overtaken_packets_are_discarded) {
+    make_pair(0, 18);
+    quirk("ooo-all:8:2s:100");
+    for (unsigned value = 1;; ++value) {
+        a->put(0, value);
+        a->write(*b, value, 0, 8, 0);
+        (**a).signal(SIGSTOP);
+        if (b->get(0) != value) {
+            break; /* It was stopped in time */
+        }
+
+        (**a).signal(SIGCONT);
+        ASSERT_TRUE(a->completes(value, IBV_WC_SUCCESS));
+    }
+
+    usleep(2550000);
+    (**a).signal(SIGCONT);
+    EXPECT_TRUE(a->poll().found);
+    EXPECT_EQ(1u, counter(0, 0, "dropped_by_queue"));
+
+    for (unsigned i = 0; i < 40; ++i) {
+        a->write(*b, 1000 + i, 0, 8, 8 * i);
+    }
+    for (unsigned i = 0; i < 40; ++i) {
+        EXPECT_TRUE(a->completes(1000 + i, IBV_WC_SUCCESS));
+    }
+}

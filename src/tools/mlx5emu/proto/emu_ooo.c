@@ -281,7 +281,9 @@ static void emu_ooo_timer(void *arg, uint64_t qpn)
         }
 
         *prev = held->next;
-        if (emu_wire_arrive(held->ends, &held->pkt, &rsp)) {
+        if (emu_ooo_is_too_late(held)) {
+            emu_wire_lost(&held->pkt, EMU_CNT_DROPS_QUEUE);
+        } else if (emu_wire_arrive(held->ends, &held->pkt, &rsp)) {
             held->ends->respond(qp, &held->pkt, &rsp);
             emu_rsp_release(&rsp);
             prev = emu_ooo_list(qp); /* More may have been sent */
