@@ -509,6 +509,25 @@ UCS_TEST_F(test_emu_fault, delayed_ack_outlives_the_responders_port) {
     EXPECT_TRUE(a->completes(1, IBV_WC_SUCCESS));
 }
 
+/* The memory of a request is gone when it is sent again. Errors come in order: the one
+ * before it may still complete */
+UCS_TEST_F(test_emu_fault, error_of_a_retransmission_comes_in_order) {
+    static const int fm_cq_update = 8, op_write = 0x08;
+
+    make_pair(0, 17, 7);   /* 537 ms */
+    emu::numbers_t mr = (**a)("mr", a->ctx, 4096, emu::all_access);
+    fault("packet op=write size=16 count=2 drop", 2);
+    fault("packet op=write size=8 drop");
+    fault("ack op=write size=16 drop");
+    (**a)("raw", a->qp, op_write, fm_cq_update, a->addr, 16, a->lkey, b->addr, b->rkey,
+          0, 0);
+    (**a)("raw", a->qp, op_write, fm_cq_update, mr.at(1), 8, mr.at(2), b->addr, b->rkey,
+          0, 0);
+    (**a)("dereg", mr.at(0));
+    EXPECT_EQ((uint64_t)IBV_WC_SUCCESS, a->poll().status);
+    EXPECT_EQ((uint64_t)IBV_WC_LOC_PROT_ERR, a->poll().status);
+}
+
 UCS_TEST_F(test_emu_fault, only_the_chosen_operation) {
     make_pair(0, 8, 1);
     emu::side c(fabric(), 0, 0), d(fabric(), 1, 0);

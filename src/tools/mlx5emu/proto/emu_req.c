@@ -390,8 +390,10 @@ static int emu_req_step(emu_qp_t *qp)
         return 0; /* a fault has struck as it was begun */
     }
     if (emu_unlikely(error != 0)) {
-        /* It was sent before, and its memory is gone since */
-        emu_comp_fail(qp, error);
+        /* It was sent before, and its memory is gone since. Errors come in order */
+        if (qp->sq_ci == index) {
+            emu_comp_fail(qp, error);
+        }
         return 0;
     }
 
