@@ -254,12 +254,12 @@ class test_emu_hca_shared : public test_emu_hca {
 protected:
     rcv::args_t fabric_options() const override
     {
-        return {"--shared-hca", "--trace", "0"};
+        return {"--shared-hca", "--trace", "1000000"};
     }
 
     bool has_trace() const override
     {
-        return false;
+        return false; /* that ends with whole writes */
     }
 };
 
@@ -272,6 +272,16 @@ UCS_TEST_F(test_emu_hca_shared, one_nic_loses_no_update) {
     EXPECT_GE(r.rounds, 2 * 2499ul);
     EXPECT_GE(r.value, r.rounds);
     EXPECT_LE(r.value, r.rounds + 2);
+
+    /* The trace has them in the order in which they were executed */
+    std::vector<uint64_t> values;
+    for (const emu::trace_entry &entry : trace(1)) {
+        if ((entry.op == "faa") && !entry.duplicate) {
+            values.push_back(entry.data);
+        }
+    }
+    EXPECT_GE(values.size(), 1000u);
+    EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
 }
 
 /* The window between reading and writing, held open */

@@ -398,7 +398,8 @@ static void emu_rx_show_rmw(const emu_pkt_t *pkt)
     }
 }
 
-/* Read, modify, write: atomic among the NIC's own, by the lock of the HCA */
+/* Read, modify, write: atomic among the NIC's own, by the lock of the HCA, which has the
+ * trace show them in this order */
 static int emu_rx_atomic_memory(emu_rx_t *rx, uint64_t *old_p)
 {
     uint64_t addr        = rx->pkt->raddr - rx->mr->iova + rx->mr->addr;
@@ -421,6 +422,9 @@ static int emu_rx_atomic_memory(emu_rx_t *rx, uint64_t *old_p)
             local.iov_base = &new_value;
             ret = emu_mem_put(rx->mr->proc, &remote, 1, &local, 1, size);
         }
+    }
+    if (ret == 0) {
+        emu_rx_trace(rx, *old_p);
     }
     emu_unlock(hca_lock);
     return ret;
@@ -447,7 +451,6 @@ static emu_rx_verdict_t emu_rx_atomic(emu_rx_t *rx)
     rx->rsp->psn     = rx->pkt->psn;
     rx->rsp->num_psn = 1;
     rx->rsp->value   = old;
-    emu_rx_trace(rx, old);
     return EMU_RX_NEXT;
 }
 
