@@ -118,7 +118,7 @@ public:
     void create_qp(unsigned st = EMU_QPC_ST_RC);
     answer to_init();
     answer to_rtr(const devx_side &peer);
-    answer to_rts();
+    answer to_rts(unsigned timeout = 8);
 
     answer to_state(unsigned opcode)
     {

@@ -44,12 +44,12 @@ answer devx_side::to_rtr(const devx_side &peer)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_MIN_RNR_NAK, 1));
 }
 
-answer devx_side::to_rts()
+answer devx_side::to_rts(unsigned timeout)
 {
     return modify(qp, mailbox(EMU_QP_CMD_LEN, EMU_CMD_RTR2RTS_QP, qpn)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_NEXT_SEND_PSN,
                                    0xfffffe)
-                              .set(EMU_QP_CMD_QPC, EMU_QPC_ACK_TIMEOUT, 8)
+                              .set(EMU_QP_CMD_QPC, EMU_QPC_ACK_TIMEOUT, timeout)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_RETRY_COUNT, 3)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_RNR_RETRY, 7)
                               .set(EMU_QP_CMD_QPC, EMU_QPC_LOG_SRA_MAX, 2));
@@ -189,7 +189,8 @@ protected:
         emu::test_emu::cleanup();
     }
 
-    void connect(unsigned log_cq_a = 4, unsigned log_cq_b = 4, bool strict = false)
+    void connect(unsigned log_cq_a = 4, unsigned log_cq_b = 4, bool strict = false,
+                 unsigned timeout = 8)
     {
         a.reset(new emu::devx_side(fabric(), 0, log_cq_a));
         b.reset(new emu::devx_side(fabric(), 1, log_cq_b));
@@ -199,7 +200,7 @@ protected:
         for (auto *s : {a.get(), b.get()}) {
             ASSERT_EQ(0, s->to_init().error);
             ASSERT_EQ(0, s->to_rtr((s == a.get()) ? *b : *a).error);
-            ASSERT_EQ(0, s->to_rts().error);
+            ASSERT_EQ(0, s->to_rts(timeout).error);
         }
     }
 
@@ -482,6 +483,35 @@ UCS_TEST_F(test_emu_devx_run, overrun) {
     expect_cqe(*a, MLX5_CQE_REQ, 0);
     expect_cqe(*a, MLX5_CQE_REQ, 1);
     EXPECT_FALSE(a->has_cqe());
+}
+
+/* A program posts more than its send queue has room for: what it has overwritten is not
+ * executed in place of what was there */
+UCS_TEST_F(test_emu_devx_run, overrun_of_the_send_queue) {
+    const unsigned num = 1u << emu::devx_side::log_sq;
+
+    connect(6);
+    for (unsigned i = 0; i <= num; ++i) {
+        a->post(MLX5_OPCODE_SEND, *b, 0, 8, 0, b->rkey); /* There is no receive entry */
+    }
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 0, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    for (unsigned i = 1; i <= num; ++i) {
+        expect_cqe(*a, MLX5_CQE_REQ_ERR, i, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+    }
+    EXPECT_FALSE(a->has_cqe());
+}
+
+/* The data of a read have as much room as it had when it was begun, whatever the program
+ * makes of its entry meanwhile */
+UCS_TEST_F(test_emu_devx_run, read_is_replaced) {
+    const uint64_t data = emu::devx_side::umem_offset + emu::devx_side::sq_offset + 32;
+
+    connect(4, 4, false, emu::patient_timeout);
+    fault("ack op=read delay=until:down=0:1");
+    a->post(MLX5_OPCODE_RDMA_READ, *b, 0, 256, 0, b->rkey);
+    a->put(data, htobe64((8ul << 32) | a->lkey));
+    fabric().link(0, 1, "down");
+    expect_cqe(*a, MLX5_CQE_REQ_ERR, 0, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
 }
 
 UCS_TEST_F(test_emu_devx_run, killed_with_queues_in_its_memory) {

@@ -105,7 +105,7 @@ void emu_comp_fail(emu_qp_t *qp, uint8_t syndrome)
     cqe.srqn_uidx   = qp->cqe_uidx;
     emu_qp_complete(qp, qp->send_cq, &cqe);
     EMU_COUNT(&emu_fabric->ports[qp->port], qp->type, EMU_CNT_CQE_ERRS, 1);
-    qp->sq_ci += num_bb;
+    qp->sq_ci += emu_min(num_bb, emu_sq_posted(qp, qp->sq_ci));
     emu_qp_fail_requester(qp);
 }
 
@@ -212,7 +212,7 @@ static void emu_comp_data(emu_qp_t *qp, const emu_rsp_t *rsp)
         return; /* an answer to an earlier request, which came again */
     }
 
-    ret = emu_sq_load(qp, qp->sq_ci, &op);
+    ret = emu_sq_reload(qp, qp->sq_ci, &op);
     if (ret != 0) {
         emu_comp_fail(qp, ret);
         return;

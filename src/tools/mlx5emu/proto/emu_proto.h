@@ -51,6 +51,16 @@ static inline emu_sqe_t *emu_sq_entry(emu_qp_t *qp, uint16_t index)
  *  @return 0 or an MLX5_CQE_SYNDROME_x. */
 int emu_sq_load(emu_qp_t *qp, uint16_t index, emu_op_t *op_p);
 
+/** The same of one that was begun. A program must leave it as it was: its PSNs, and room
+ *  for its response, depend on it. */
+int emu_sq_reload(emu_qp_t *qp, uint16_t index, emu_op_t *op_p);
+
+/** Basic blocks that were posted, from an index on. */
+static inline uint16_t emu_sq_posted(const emu_qp_t *qp, uint16_t index)
+{
+    return qp->sq_pi - index;
+}
+
 /** Go back to a PSN. req_lock is held. */
 void emu_sq_rewind(emu_qp_t *qp, uint32_t psn);
 

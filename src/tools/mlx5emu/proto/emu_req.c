@@ -52,7 +52,7 @@ static int emu_req_is_rd_atomic(const emu_op_t *op)
 /* What a QP of this kind can not do */
 static int emu_req_check_op(const emu_qp_t *qp, const emu_op_t *op)
 {
-    if ((op->qpn != qp->qpn) ||
+    if ((op->qpn != qp->qpn) || (op->num_bb > emu_sq_posted(qp, qp->sq_send)) ||
         ((qp->type == EMU_QPT_UD) && (op->kind != EMU_OP_SEND) &&
          (op->kind != EMU_OP_NONE))) {
         return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
@@ -378,7 +378,8 @@ static int emu_req_step(emu_qp_t *qp)
         return 0;
     }
 
-    error = emu_sq_load(qp, index, &op);
+    error = (index == qp->sq_new) ? emu_sq_load(qp, index, &op) :
+                                    emu_sq_reload(qp, index, &op);
     if ((error == 0) && emu_req_has_no_route(qp, &op)) {
         return 0;
     }
@@ -455,8 +456,21 @@ static void emu_req_arm(emu_qp_t *qp)
     }
 }
 
+/* More is posted than the queue has room for, so that it has lost its oldest entries, or
+ * less than before */
+static int emu_req_is_overrun(const emu_qp_t *qp)
+{
+    uint16_t posted = emu_sq_posted(qp, qp->sq_ci);
+
+    return (posted > qp->sq_bb_cnt) ||
+           (posted < (uint16_t)(qp->sq_new - qp->sq_ci));
+}
+
 void emu_req_run(emu_qp_t *qp)
 {
+    if (emu_unlikely(emu_req_is_overrun(qp)) && !emu_req_is_idle(qp)) {
+        emu_comp_fail(qp, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR);
+    }
     while (emu_req_step(qp)) {
     }
     emu_req_arm(qp);

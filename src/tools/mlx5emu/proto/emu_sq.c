@@ -49,6 +49,18 @@ int emu_sq_load(emu_qp_t *qp, uint16_t index, emu_op_t *op_p)
     return emu_sq_check_local(qp, op_p);
 }
 
+int emu_sq_reload(emu_qp_t *qp, uint16_t index, emu_op_t *op_p)
+{
+    const emu_sqe_t *sqe = emu_sq_entry(qp, index);
+    int ret              = emu_sq_load(qp, index, op_p);
+
+    if ((ret == 0) && ((op_p->opcode != sqe->opcode) || (op_p->length != sqe->length) ||
+                       (op_p->num_bb != sqe->num_bb))) {
+        return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
+    }
+    return ret;
+}
+
 void emu_sq_rewind(emu_qp_t *qp, uint32_t psn)
 {
     uint16_t index = qp->sq_ci;

@@ -69,14 +69,24 @@ emu_wqe_ctrl(const uint8_t *buf, uint32_t bb_cnt, uint16_t index)
     return (const void*)(buf + (size_t)(index & (bb_cnt - 1)) * EMU_SEND_BB);
 }
 
+/* A program may write to its queue at any time: what is checked is read once */
+static uint32_t emu_wqe_load(const __be32 *word)
+{
+    return be32toh(__atomic_load_n(word, __ATOMIC_RELAXED));
+}
+
+static uint16_t emu_wqe_num_bb(unsigned num_ds)
+{
+    return emu_max((num_ds + 3) / 4, 1);
+}
+
 uint16_t emu_wqe_peek(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
                       uint8_t *opcode_p)
 {
     const struct mlx5_wqe_ctrl_seg *ctrl = emu_wqe_ctrl(buf, bb_cnt, index);
-    unsigned ds                          = be32toh(ctrl->qpn_ds) & 0x3f;
 
-    *opcode_p = be32toh(ctrl->opmod_idx_opcode) & 0xff;
-    return emu_max((ds + 3) / 4, 1);
+    *opcode_p = emu_wqe_load(&ctrl->opmod_idx_opcode) & 0xff;
+    return emu_wqe_num_bb(emu_wqe_load(&ctrl->qpn_ds) & 0x3f);
 }
 
 /* The last 32 bytes of an address vector */
@@ -209,9 +219,9 @@ static int emu_wqe_add_sge(emu_op_t *op, uint64_t addr, uint32_t length,
 }
 
 /* Inline data may wrap: two pieces then */
-static int emu_wqe_parse_inline(emu_wqe_pos_t *pos, emu_op_t *op)
+static int emu_wqe_parse_inline(emu_wqe_pos_t *pos, emu_op_t *op, uint32_t byte_count)
 {
-    uint32_t length    = be32toh(*(const uint32_t*)pos->ptr) & 0x3ff;
+    uint32_t length    = byte_count & 0x3ff;
     const uint8_t *ptr = pos->ptr + 4;
     unsigned num_ds    = (length + 4 + EMU_WQE_DS - 1) / EMU_WQE_DS;
     uint32_t first     = emu_min(length, (size_t)(pos->end - ptr));
@@ -238,9 +248,9 @@ static int emu_wqe_parse_data(emu_wqe_pos_t *pos, emu_op_t *op)
     op->is_inline = 1;
     while (pos->left > 0) {
         data       = (const void*)pos->ptr;
-        byte_count = be32toh(data->byte_count);
+        byte_count = emu_wqe_load(&data->byte_count);
         if (byte_count & MLX5_INLINE_SEG) {
-            if (emu_wqe_parse_inline(pos, op) != 0) {
+            if (emu_wqe_parse_inline(pos, op, byte_count) != 0) {
                 return -1;
             }
             continue;
@@ -258,15 +268,13 @@ static int emu_wqe_parse_data(emu_wqe_pos_t *pos, emu_op_t *op)
     return 0;
 }
 
-static void emu_wqe_parse_ctrl(const struct mlx5_wqe_ctrl_seg *ctrl,
+static void emu_wqe_parse_ctrl(const struct mlx5_wqe_ctrl_seg *ctrl, uint32_t word,
                                const emu_wqe_format_t *format, emu_op_t *op)
 {
-    uint32_t word = be32toh(ctrl->opmod_idx_opcode);
     uint8_t flags = ctrl->fm_ce_se;
 
     op->opcode       = word & 0xff;
     op->wqe_index    = (word >> 8) & 0xffff;
-    op->qpn          = be32toh(ctrl->qpn_ds) >> 8;
     op->kind         = format->kind;
     op->has_imm      = format->has_imm;
     op->imm          = ctrl->imm;
@@ -291,18 +299,19 @@ int emu_wqe_parse(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
                   int has_av, emu_op_t *op_p)
 {
     const struct mlx5_wqe_ctrl_seg *ctrl = emu_wqe_ctrl(buf, bb_cnt, index);
-    const emu_wqe_format_t *format;
+    uint32_t word                        = emu_wqe_load(&ctrl->opmod_idx_opcode);
+    uint32_t qpn_ds                      = emu_wqe_load(&ctrl->qpn_ds);
+    const emu_wqe_format_t *format       = &emu_wqe_formats[word & 0xff];
     emu_wqe_pos_t pos;
-    uint8_t opcode;
-
-    op_p->num_bb = emu_wqe_peek(buf, bb_cnt, index, &opcode);
-    format       = &emu_wqe_formats[opcode];
-    emu_wqe_parse_ctrl(ctrl, format, op_p);
 
     pos.buf  = buf;
     pos.end  = buf + (size_t)bb_cnt * EMU_SEND_BB;
     pos.ptr  = (const uint8_t*)ctrl;
-    pos.left = be32toh(ctrl->qpn_ds) & 0x3f;
+    pos.left = qpn_ds & 0x3f;
+
+    op_p->qpn    = qpn_ds >> 8;
+    op_p->num_bb = emu_wqe_num_bb(pos.left);
+    emu_wqe_parse_ctrl(ctrl, word, format, op_p);
     if (!format->is_known || (pos.left < 1) || (op_p->num_bb > bb_cnt)) {
         return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
@@ -314,7 +323,7 @@ int emu_wqe_parse(const uint8_t *buf, uint32_t bb_cnt, uint16_t index,
     if ((has_av && (emu_wqe_parse_av(&pos, op_p) != 0)) ||
         (format->has_raddr &&
          (emu_wqe_parse_remote(&pos, op_p, format,
-                               be32toh(ctrl->opmod_idx_opcode) >> 24) != 0))) {
+                               word >> 24) != 0))) {
         return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
     }
     if (emu_wqe_parse_data(&pos, op_p) != 0) {
