@@ -257,9 +257,9 @@ static int audit_action_is_right(const uct_varuna_audit_op_t *op, int has_failed
     case UCT_VARUNA_VERDICT_LOST_DATA:
         return has_failed;
     default:
-        return (op->action == UCT_VARUNA_AUDIT_REPEATED) ||
-               ((op->action == UCT_VARUNA_AUDIT_COMPARED) &&
-                (op->bits & UCT_VARUNA_AUDIT_OP_AMBIGUOUS));
+        /* That this lane has not executed it says nothing of an earlier one */
+        return op->action == ((op->bits & UCT_VARUNA_AUDIT_OP_AMBIGUOUS) ?
+                              UCT_VARUNA_AUDIT_COMPARED : UCT_VARUNA_AUDIT_REPEATED);
     }
 }
 
@@ -273,12 +273,14 @@ static int audit_check_actions(const uct_varuna_audit_view_t *view, char *why)
         op = &view->ops[i];
         if (!audit_action_is_right(op, has_failed)) {
             return audit_wrong(why, "operation %u, a %s of %u bytes with log number %u, "
-                               "was %s, but its verdict is \"%s\"%s", i,
+                               "was %s, but its verdict is \"%s\"%s%s", i,
                                audit_kind_names[op->kind], op->length, op->log_sn,
                                audit_action_names[op->action],
                                audit_verdict_names[op->verdict],
                                (op->bits & UCT_VARUNA_AUDIT_OP_DONE) ?
-                               " and it was complete before" : "");
+                               " and it was complete before" : "",
+                               (op->bits & UCT_VARUNA_AUDIT_OP_AMBIGUOUS) ?
+                               " and it was ambiguous before" : "");
         }
     }
 

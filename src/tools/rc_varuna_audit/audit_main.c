@@ -36,6 +36,9 @@ static int audit_report(const audit_totals_t *totals)
 {
     printf("%u files, %u recoveries with %lu verdicts, %u comparisons: ", totals->files,
            totals->recoveries, totals->verdicts, totals->comparisons);
+    if (totals->open > 0) {
+        printf("%u ambiguous operations never compared, ", totals->open);
+    }
     if (totals->unreadable > 0) {
         printf("%u files cannot be read, ", totals->unreadable);
     }

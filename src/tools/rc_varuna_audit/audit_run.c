@@ -61,10 +61,26 @@ static audit_open_t *audit_open_of(audit_file_t *file, uint32_t vqp)
     return &file->open[i];
 }
 
+static int audit_has_op(const uct_varuna_audit_view_t *view, uint64_t req)
+{
+    unsigned i = 0;
+
+    while ((i < view->verdict->num_ops) && (view->ops[i].req != req)) {
+        ++i;
+    }
+
+    return i < view->verdict->num_ops;
+}
+
 static void audit_remember(audit_file_t *file, const uct_varuna_audit_view_t *view)
 {
     audit_open_t *open = audit_open_of(file, view->head.vqp);
     unsigned i;
+
+    /* A recovery may interrupt the comparison, which begins again then */
+    for (i = 0; i < open->num_reqs; ++i) {
+        file->totals->open += !audit_has_op(view, open->reqs[i]);
+    }
 
     open->num_reqs = 0;
     open->reqs     = audit_realloc(open->reqs, (view->verdict->num_ops + 1) *
@@ -167,6 +183,7 @@ void audit_run_file(const char *path, int verbose, audit_totals_t *totals)
     }
 
     for (i = 0; i < file.num_open; ++i) {
+        totals->open += file.open[i].num_reqs;
         free(file.open[i].reqs);
     }
     free(file.open);

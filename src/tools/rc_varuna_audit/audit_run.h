@@ -14,6 +14,7 @@ typedef struct audit_totals {
     unsigned       comparisons;
     unsigned long  verdicts;
     unsigned       wrong;
+    unsigned       open;       /* Ambiguous operations that were never compared */
 } audit_totals_t;
 
 /**

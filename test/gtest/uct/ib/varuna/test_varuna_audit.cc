@@ -218,6 +218,32 @@ UCS_TEST_F(test_varuna_audit, other_actions_are_wrong) {
     }
 }
 
+/* What an earlier recovery left ambiguous is compared, though this lane has not executed it */
+UCS_TEST_F(test_varuna_audit, ambiguous_before) {
+    unsigned num_repeated = 0;
+
+    for (unsigned i = 0; i < 200; ++i) {
+        make_window();
+        make_record();
+        for (unsigned j = 0; j < m_ops.size(); ++j) {
+            if ((op(j).verdict != UCT_VARUNA_VERDICT_REPEAT) ||
+                ((op(j).kind != UCT_VARUNA_OP_PUT) && (op(j).kind != UCT_VARUNA_OP_ATOMIC))) {
+                continue;
+            }
+            ++num_repeated;
+            op(j).bits  |= UCT_VARUNA_AUDIT_OP_AMBIGUOUS;
+            EXPECT_FALSE(is_certified());
+            EXPECT_NE(nullptr, strstr(m_why, "it was ambiguous before")) << m_why;
+            op(j).action = UCT_VARUNA_AUDIT_COMPARED;
+            EXPECT_TRUE(is_certified()) << m_why;
+            op(j).bits  &= ~UCT_VARUNA_AUDIT_OP_AMBIGUOUS;
+            EXPECT_FALSE(is_certified());
+            op(j).action = UCT_VARUNA_AUDIT_REPEATED;
+        }
+    }
+    EXPECT_GT(num_repeated, 0u);
+}
+
 UCS_TEST_F(test_varuna_audit, lane_must_be_at_rest) {
     make_window();
     make_record(UCT_VARUNA_LANE_RC, 0);
