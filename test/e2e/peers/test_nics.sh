@@ -122,8 +122,7 @@ flat() {
     for name in "$@"; do
         kb=$(awk '/^RssAnon/ { print $2 }' "/proc/$(process "$name")/status")
         echo "# $name: $kb KB" # The NICs have their own memory
-        # A link that is not released is 4 MB, each time. What is released has holes in the heap
-        # when it is taken again, which grows by 20 MB in 1,000 cycles; what is in use does not
+        # What waits takes memory for a while. A link that is not released is 4 MB, each time
         [ -z "$known" ] || [ "$kb" -le $((memory[$name] + 65536)) ] ||
             fail "$name: KB: ${memory[$name]}, then $kb"
         [ -n "$known" ] || memory[$name]=$kb
