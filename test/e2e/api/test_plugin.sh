@@ -206,7 +206,9 @@ test_ucx_with_another_name() {
     count_is 0 'varuna$' "${opener[@]}" ./own.so
     count_is 1 'WARN .*not available in .*/own/libuct-3f.0: it is linked with libuct.so.0' \
         "${opener[@]}" ./own.so
-    count_is 0 'calling init: .*libuct(\.so|_varuna)' env LD_DEBUG=files "${opener[@]}" ./own.so
+    # Its own modules may need a libuct of the usual name
+    count_is 0 'calling init: .*libuct_varuna|=libuct\.so.* needed by .*varuna' \
+        env LD_DEBUG=files "${opener[@]}" ./own.so
 }
 
 # Each caller gets the answer of its own one
