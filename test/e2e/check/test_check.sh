@@ -144,6 +144,7 @@ test_ooo_all() { quirk_found ooo-all:8:2ms:50 ooo-sl-mask ooo-sl-mask,order FAIL
 test_late_write() { quirk_found late-write:1s fence-err fence-err FAILED; no_other_fails fence-err; }
 test_no_last_wqe() { quirk_found no-last-wqe last-wqe last-wqe warning; }
 test_late_last_wqe() { quirk_found late-last-wqe:100ms last-wqe last-wqe ok 'after [1-9][0-9][0-9]'; }
+test_late_flush() { quirk_found late-flush:60s flush flush FAILED ' 0 of '; no_other_fails flush; }
 test_blind_arm() { quirk_found blind-arm cq-arm cq-arm note 'no event'; no_other_fails cq-arm; }
 test_same_gid() { quirk_found same-gid gids gids,links warning; result ok links; }
 test_miswired() { quirk_found 1=miswired links links FAILED 'wrong cabling'; }

@@ -64,7 +64,8 @@ static const ft_fault_t ft_faults[] = {
       "packet host=1 link=$L qp=$Q nth=$M count=all drop",
       "exec host=1 type=dc op=$O size=$S- name=repeated count=all count",
       "packet host=1 op=send size=$C count=all drop"}},
-    /* ... from a port whose link, or NIC, has failed meanwhile */
+    /* ... from a port whose link, or NIC, has failed meanwhile; that of a NIC which dies in
+     * silence is taken for one that hangs */
     {"late_down", FT_PHASE_RC | FT_LATE | FT_LINKS,
      {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M down=1:$L",
@@ -72,6 +73,10 @@ static const ft_fault_t ft_faults[] = {
     {"late_kill", FT_PHASE_RC | FT_LATE | FT_LINKS | FT_KILLS,
      {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
       "packet host=1 link=$L qp=$Q nth=$M kill=1:$L",
+      "exec host=1 $T op=$O size=$S- name=repeated count=all count"}},
+    {"late_kill_silent", FT_PHASE_RC | FT_LATE | FT_LINKS | FT_KILLS,
+     {"packet host=1 link=$L qp=$Q nth=$N delay=until:repeated",
+      "packet host=1 link=$L qp=$Q nth=$M kill_silent=1:$L",
       "exec host=1 $T op=$O size=$S- name=repeated count=all count"}},
     /* All later responses are lost: operations are executed, but not known to be */
     {"mute", FT_PHASE_RC | FT_PHASE_DC,

@@ -115,7 +115,7 @@ test_nics_die() {
         sweep -L 3 -s put_short,get_bcopy,mixed3 -f silent,exec_down -n 3 \
             -d kill,remote_kill
         export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
-        sweep -p rc -f kill_silent \
+        sweep -p rc -f kill_silent,late_kill_silent \
             -s put_short,put_bcopy,put_zcopy,put_large,am_short,am_bcopy,am_zcopy
     else
         sweep -p rc -s get_bcopy -f $kills -n 2
@@ -123,6 +123,7 @@ test_nics_die() {
         sweep -p dc -s am_bcopy -f kill,exec_remote_kill -n 1
         export UCX_RC_VARUNA_DRAIN_TIMEOUT=500ms
         sweep -p rc -s put_bcopy -f kill_silent -n 2
+        sweep -p rc -s put_bcopy -f late_kill_silent -n 1
     fi
 }
 
@@ -204,6 +205,18 @@ test_some_levels_without_order() { UCX_RC_VARUNA_ORDERED_SL=y quirk_fails ooo; }
 
 test_the_judge_of_networks_without_order() {
     RC_VARUNA_QUIRK=ooo-all "$apps/ft_judge_test" >out || fail "$(head -n 5 out)"
+}
+
+# A queue pair that is stopped completes nothing, though its NIC takes commands. On RC the
+# responder's end proves what was executed; on DC nothing does, and the endpoint fails
+test_nothing_is_flushed() {
+    export UCX_RC_VARUNA_DRAIN_TIMEOUT=100ms
+    if [ "$full" = full ]; then
+        with_quirk late-flush:60s -p rc -s "$plans,mixed0" -f silent,exec_silent,down,late,late_down,mute
+    else
+        logs=all with_quirk late-flush:60s -p rc -s put_bcopy,get_bcopy,am_short \
+            -f exec_silent,late -n 1
+    fi
 }
 
 # Nothing orders writes to one place, so there are none

@@ -231,6 +231,47 @@ UCS_TEST_F(test_emu_quirk_nic, last_wqe_without) {
     EXPECT_EQ(0u, acted("no-last-wqe"));
 }
 
+/* --- late-flush --- */
+
+/* It is silent in ERR for the time, also for what is posted there */
+UCS_TEST_F(test_emu_quirk_nic, late_flush) {
+    make_pair(0, 0);
+    quirk("0:0=late-flush:300ms");
+    fabric().command("link", {"0:0", "silent"});
+    for (unsigned i = 0; i < 3; ++i) {
+        a->write(*b, i, 0, 8, 0);
+    }
+    rcv::stopwatch watch;
+    (**a)("state", a->qp, (int)IBV_QPS_ERR);
+    a->write(*b, 3, 0, 8, 0);
+    for (unsigned i = 0; i < 4; ++i) {
+        EXPECT_TRUE(a->completes(i, IBV_WC_WR_FLUSH_ERR));
+        EXPECT_GE(watch.ms(), 300);
+    }
+    EXPECT_EQ(1u, acted("late-flush", 0, 0));
+}
+
+/* Nothing is flushed after a reset */
+UCS_TEST_F(test_emu_quirk_nic, late_flush_ends_with_reset) {
+    make_pair(0, 0);
+    quirk("0:0=late-flush:1ms");
+    fabric().command("link", {"0:0", "silent"});
+    a->write(*b, 1, 0, 8, 0);
+    (**a)("state", a->qp, (int)IBV_QPS_ERR);
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    EXPECT_TRUE(a->is_quiet());
+    EXPECT_EQ(1u, acted("late-flush", 0, 0));
+}
+
+UCS_TEST_F(test_emu_quirk_nic, flush_without) {
+    make_pair(0, 0);
+    fabric().command("link", {"0:0", "silent"});
+    a->write(*b, 1, 0, 8, 0);
+    (**a)("state", a->qp, (int)IBV_QPS_ERR);
+    EXPECT_TRUE(a->completes(1, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_EQ(0u, acted("late-flush"));
+}
+
 /* --- dead-sl --- */
 
 UCS_TEST_F(test_emu_quirk_nic, dead_service_level) {

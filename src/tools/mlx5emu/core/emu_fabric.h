@@ -47,8 +47,7 @@ typedef struct emu_fabric_config {
     uint32_t shared_hca;     /* all links of a host are one HCA (atomics) */
     uint32_t speeds[EMU_MAX_LINKS]; /* emu_speed_t of the ports of each link */
     uint32_t subnet_timeout; /* of all ports, see ibv_query_port() */
-    uint8_t  pci_switch[EMU_MAX_LINKS]; /* of each link's NIC, from 1; 0: sysfs does
-                                not show the place of NICs */
+    uint8_t  pci_switch[EMU_MAX_LINKS]; /* of each link's NIC, from 1 */
     uint8_t  pci_root[EMU_MAX_LINKS];
     uint32_t no_devx;        /* devices can't be opened for DEVX */
     uint32_t reuse_qpns;     /* numbers of queue pairs have no generation */

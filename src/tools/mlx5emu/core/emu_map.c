@@ -51,7 +51,8 @@ void emu_fabric_config_default(emu_fabric_config_t *cfg_p)
     cfg_p->time_scale    = 1;
     cfg_p->subnet_timeout = EMU_DEFAULT_SUBNET_TIMEOUT;
     for (link = 0; link < EMU_MAX_LINKS; ++link) {
-        cfg_p->speeds[link] = EMU_SPEED_EDR;
+        cfg_p->speeds[link]     = EMU_SPEED_EDR;
+        cfg_p->pci_switch[link] = 1;
         for (host = 0; host < EMU_MAX_HOSTS; ++host) {
             cfg_p->mtu[host][link] = EMU_MAX_MTU;
         }

@@ -154,7 +154,7 @@ struct emu_qp {
     uint8_t             req_retry;   /* tries left */
     uint8_t             req_rnr;     /* RNR tries left; 7: no limit */
     uint8_t             req_waiting; /* EMU_REQ_WAITS_x: nothing is sent */
-    uint8_t             req_flushed; /* flush of the SQ is pending (deferred) */
+    uint8_t             req_flush_late; /* quirk late-flush: it is yet to come */
     uint8_t             req_hung;    /* a fault has stopped it until it leaves
                                         RTS; set by anybody, atomic */
     uint8_t             last_op;     /* of the newest request that was begun:

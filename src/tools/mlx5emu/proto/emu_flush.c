@@ -73,7 +73,7 @@ int emu_qp_complete(emu_qp_t *qp, emu_cq_t *cq, const emu_cqe_t *cqe)
     return -1;
 }
 
-void emu_req_flush(emu_qp_t *qp)
+static void emu_req_flush_posted(emu_qp_t *qp)
 {
     uint16_t pi = qp->sq_pi;
     emu_cqe_t cqe;
@@ -101,6 +101,49 @@ void emu_req_flush(emu_qp_t *qp)
     qp->sq_new     = pi;
     qp->req_rd_out = 0;
     qp->req_una    = qp->req_send = qp->req_max = qp->req_psn;
+}
+
+/* Service thread */
+static void emu_req_late_flush(void *arg, uint64_t qpn)
+{
+    emu_qp_t *qp = arg;
+
+    emu_lock(&qp->req_lock);
+    if ((qp->used == 1) && (qp->qpn == qpn) && qp->req_flush_late &&
+        (qp->req_state == IBV_QPS_ERR)) {
+        qp->req_flush_late = 0;
+        emu_req_flush_posted(qp);
+    }
+    emu_unlock(&qp->req_lock);
+    emu_run_deferred();
+}
+
+/* Quirk late-flush. @return Whether what is posted is flushed later */
+static int emu_req_is_flushed_late(emu_qp_t *qp)
+{
+    uint64_t delay;
+
+    if (emu_likely(!emu_quirk_on(qp->port, EMU_QUIRK_LATE_FLUSH)) ||
+        (qp->req_state != IBV_QPS_ERR) || (qp->sq_ci == qp->sq_pi)) {
+        return 0;
+    }
+
+    delay = emu_quirk_value(qp->port, EMU_QUIRK_LATE_FLUSH, 0);
+    if (!qp->req_flush_late &&
+        (emu_svc_add(emu_now_ns() + emu_scaled_ns(delay), emu_req_late_flush, qp,
+                     qp->qpn) == 0)) {
+        qp->req_flush_late = 1;
+        emu_quirk_act(qp->port, EMU_QUIRK_LATE_FLUSH, qp->qpn, 0, 0);
+    }
+
+    return qp->req_flush_late;
+}
+
+void emu_req_flush(emu_qp_t *qp)
+{
+    if (!emu_req_is_flushed_late(qp)) {
+        emu_req_flush_posted(qp);
+    }
 }
 
 /* What is posted to its own receive queue; of an SRQ, only the entry that a message

@@ -124,6 +124,17 @@ const emu_quirk_info_t emu_quirk_infos[EMU_QUIRK_LAST] = {
                   " from a work queue, and a program's thread has to read them",
         .source = "Linux, drivers/infiniband/hw/mlx5/qp.c, mlx5_ib_qp_event()"
     },
+    [EMU_QUIRK_LATE_FLUSH] = {
+        .name   = "late-flush",
+        .scope  = EMU_QUIRK_SCOPE_LINK,
+        .values = {{"time", 1, 1000000000, 1000, 60000000000}},
+        .what   = "the send queue of a queue pair in ERR is flushed that much later,"
+                  " and not at all if it is reset before",
+        .real   = "a NIC that is stuck, for example behind paused traffic, while its"
+                  " firmware answers commands; no document says how soon a NIC flushes",
+        .source = "InfiniBand specification, volume 1, 10.3.1; Linux,"
+                  " drivers/infiniband/core/verbs.c, __ib_drain_sq(), waits for it"
+    },
     [EMU_QUIRK_FIXED_PORT] = {
         .name   = "fixed-port",
         .scope  = EMU_QUIRK_SCOPE_LINK,

@@ -3,7 +3,7 @@
  *
  * Where a NIC is in the PCIe tree, as sysfs shows it: /sys/bus/pci/devices/BDF is a link
  * to /sys/devices/pci0000:ROOT/SWITCH/BDF. UCX compares these paths to calculate how far
- * two NICs are from each other. Only with "mlx5emu up --topology".
+ * two NICs are from each other. See "mlx5emu up --topology".
  */
 
 #include "emu_sysfs.h"
@@ -33,8 +33,7 @@ static int emu_pcipath_translate(const char *path, char *buf, size_t max)
 
     for (link = 0; link < emu_fabric->cfg.links; ++link) {
         emu_sysfs_bdf(link, bdf, sizeof(bdf));
-        if ((emu_fabric->cfg.pci_switch[link] != 0) &&
-            !strcmp(path + strlen(EMU_PCIPATH_PREFIX), bdf)) {
+        if (!strcmp(path + strlen(EMU_PCIPATH_PREFIX), bdf)) {
             snprintf(buf, max, "/sys/devices/pci0000:%02u/0000:%02x:00.0/%s",
                      emu_fabric->cfg.pci_root[link],
                      emu_fabric->cfg.pci_switch[link], bdf);
