@@ -21,7 +21,7 @@ prog=test_ucx
 
 suites=(test_plugin gtest_varuna test_perftest test_failover test_messages test_late
         test_atomics test_stories test_peers test_restart test_detectors test_api
-        test_chaos test_sweep)
+        test_chaos test_sweep test_shortage)
 
 case ${1:-} in
 -h | --help)

@@ -106,6 +106,13 @@ int uct_varuna_mlx5_is_md_dead(uct_md_h md);
  */
 ucs_status_t uct_varuna_mlx5_guard_dc(uct_iface_h iface);
 
+/**
+ * The same, and make all its DCIs, which UCX makes when it needs them since 1.18.
+ *
+ * @return UCS_ERR_NO_RESOURCE if the NIC has not so many queue pairs left: UCX has reported it.
+ */
+ucs_status_t uct_varuna_mlx5_prepare_dc(uct_iface_h iface);
+
 /** See uct_varuna_tl_allocate_tx(). */
 ucs_status_t uct_varuna_mlx5_allocate_tx(uct_iface_h iface);
 

@@ -85,7 +85,7 @@ static const uct_varuna_tl_t uct_varuna_tls[] = {
     },
     [UCT_VARUNA_LANE_DC] = {
         UCT_VARUNA_TL_MLX5,
-        .guard           = uct_varuna_mlx5_guard_dc,
+        .guard           = uct_varuna_mlx5_prepare_dc,
         .order_of_iface  = uct_varuna_mlx5_order_of_dct
     },
     [UCT_VARUNA_LANE_VERBS] = {
