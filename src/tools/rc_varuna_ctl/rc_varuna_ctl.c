@@ -24,6 +24,7 @@
 
 #define CTL_PROGRAM "rc_varuna_ctl"
 #define CTL_TIMEOUT 5 /* Seconds; a stopped process does not answer */
+#define CTL_AGAIN   10000 /* Microseconds until a process that is busy is asked again */
 
 enum {
     CTL_OK,
@@ -121,10 +122,9 @@ static int ctl_print(const char *pid, char *answer)
     return 0;
 }
 
-/* @return 0, or -1 after a message. */
-static int ctl_ask(const ctl_t *ctl, const char *pid, int fd)
+/* @return 0 with an answer, or -1 after a message. */
+static int ctl_ask_once(const ctl_t *ctl, const char *pid, int fd, char *answer, size_t size)
 {
-    char answer[UCT_VARUNA_ADMIN_ANSWER_MAX + 1];
     ssize_t length;
 
     /* EPIPE: the process closed the connection, and may have sent the reason */
@@ -134,7 +134,7 @@ static int ctl_ask(const ctl_t *ctl, const char *pid, int fd)
         return -1;
     }
 
-    length = recv(fd, answer, sizeof(answer) - 1, 0);
+    length = recv(fd, answer, size - 1, 0);
     if (length <= 0) {
         fprintf(stderr, "%s: no answer: %s\n", pid,
                 (length == 0) ? "connection closed" : strerror(errno));
@@ -142,7 +142,7 @@ static int ctl_ask(const ctl_t *ctl, const char *pid, int fd)
     }
 
     answer[length] = '\0';
-    return ctl_print(pid, answer);
+    return 0;
 }
 
 /* Whether the words name this process. NULL: all */
@@ -170,6 +170,29 @@ static int ctl_open(const ctl_t *ctl, ctl_process_t *process)
     }
 
     return process->fd >= 0;
+}
+
+/* Each answer ends a connection. @return 0, or -1 after a message. */
+static int ctl_ask(const ctl_t *ctl, const char *pid, ctl_process_t *process)
+{
+    unsigned tries = CTL_TIMEOUT * 1000000 / CTL_AGAIN;
+    char answer[UCT_VARUNA_ADMIN_ANSWER_MAX + 1];
+    int ret;
+
+    while ((ret = ctl_ask_once(ctl, pid, process->fd, answer, sizeof(answer))) == 0) {
+        if (strcmp(answer, UCT_VARUNA_ADMIN_BUSY) || (--tries == 0)) {
+            return ctl_print(pid, answer);
+        }
+
+        close(process->fd);
+        usleep(CTL_AGAIN);
+        if (!ctl_open(ctl, process)) {
+            fprintf(stderr, "%s: ended before it answered\n", pid);
+            return -1;
+        }
+    }
+
+    return ret;
 }
 
 static void ctl_add(ctl_t *ctl, const ctl_process_t *process)
@@ -254,10 +277,12 @@ static void ctl_command(ctl_t *ctl)
                  process->name);
         if (ctl->request[0] == '\0') {
             printf("%s\n", shown);
-        } else if (ctl_ask(ctl, shown, process->fd) != 0) {
+        } else if (ctl_ask(ctl, shown, process) != 0) {
             ctl->status = CTL_FAILED;
         }
-        close(process->fd);
+        if (process->fd >= 0) {
+            close(process->fd);
+        }
     }
     free(ctl->processes);
 }

@@ -163,6 +163,29 @@ test_processes_with_one_pid() {
     [ -z "$(ls ctl)" ] || fail "a dead process's socket is left: $(ls ctl)"
 }
 
+# Another thread closes a worker meanwhile: the answer is that the process is busy
+test_busy_process_is_asked_again() {
+    local server
+    mkdir busy
+    python3 - <<'EOF' &
+import os, socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("busy/new")
+s.listen()
+os.rename("busy/new", "busy/7-0.sock")
+for answer in 2 * [b"error: the process is busy; ask again\n"] + [b"ok\nthe links\n"]:
+    connection, _ = s.accept()
+    assert connection.recv(256) == b"status"
+    connection.send(answer)
+    connection.close()
+EOF
+    server=$!
+    comes test -S busy/7-0.sock
+    "$RCV_PREFIX/bin/rc_varuna_ctl" -d busy 7 status >status || fail "it gave up"
+    grep -qx 'pid=7 the links' status || fail "$(cat status)"
+    wait $server || fail "the process ended with $?"
+}
+
 test_link_is_marked_failed() {
     export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
     fabric_up

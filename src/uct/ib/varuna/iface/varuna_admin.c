@@ -27,7 +27,6 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define UCT_VARUNA_ADMIN_PATIENCE  1 /* Seconds in which "status" is to be complete */
 #define UCT_VARUNA_ADMIN_MAX_NAMES 64
 #define UCT_VARUNA_ADMIN_NAME_MAX  32
 #define UCT_VARUNA_ADMIN_MAX_NICS  UCT_VARUNA_MAX_LINKS
@@ -432,22 +431,18 @@ static int uct_varuna_admin_append_all(uct_varuna_admin_text_t *text)
     return has_all;
 }
 
-/* Whoever makes the list impossible now may wait for the lock, which is free meanwhile. @return
- * Whether it is complete. */
-static int uct_varuna_admin_try_status(char *buffer, size_t size, ucs_time_t deadline,
-                                       size_t *length_p)
+/* @return Whether all is in the text: not while another thread has the lock of a control
+ * plane. */
+static int uct_varuna_admin_try_status(char *buffer, size_t size, size_t *length_p)
 {
-    uct_varuna_admin_text_t text;
+    uct_varuna_admin_text_t text = {buffer, size, 0};
     int has_all;
 
-    do {
-        text = (uct_varuna_admin_text_t){buffer, size, 0};
-        if (size > 0) {
-            buffer[0] = '\0';
-        }
-        has_all = uct_varuna_admin_append_all(&text);
-    } while (!has_all && (sched_yield() == 0) && (ucs_get_time() < deadline));
+    if (size > 0) {
+        buffer[0] = '\0';
+    }
 
+    has_all   = uct_varuna_admin_append_all(&text);
     *length_p = text.length;
     return has_all;
 }
@@ -456,7 +451,11 @@ size_t rc_varuna_status(char *buffer, size_t size)
 {
     size_t length;
 
-    (void)uct_varuna_admin_try_status(buffer, size, UCS_TIME_INFINITY, &length);
+    /* Who has that lock may wait for ours, which is free in between */
+    while (!uct_varuna_admin_try_status(buffer, size, &length)) {
+        sched_yield();
+    }
+
     return length;
 }
 
@@ -743,11 +742,11 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size)
 
     snprintf(copy, sizeof(copy), "%s", line);
     if (!strcmp(copy, "status")) {
-        /* A thread that closes a worker may wait for the one that answers here */
+        /* A thread that closes a worker may wait for the one that answers here, so that does
+         * not wait for it */
         snprintf(answer, size, UCT_VARUNA_ADMIN_OK);
-        if (!uct_varuna_admin_try_status(answer + head, size - head, ucs_get_time() +
-                                         ucs_time_from_sec(UCT_VARUNA_ADMIN_PATIENCE), &length)) {
-            snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "the process is busy; ask again\n");
+        if (!uct_varuna_admin_try_status(answer + head, size - head, &length)) {
+            snprintf(answer, size, UCT_VARUNA_ADMIN_BUSY);
         }
         return;
     } else if (!strcmp(copy, "failover force")) {

@@ -20,6 +20,7 @@
 #define UCT_VARUNA_ADMIN_ANSWER_MAX  32768
 #define UCT_VARUNA_ADMIN_OK          "ok\n"
 #define UCT_VARUNA_ADMIN_ERROR       "error: "
+#define UCT_VARUNA_ADMIN_BUSY        UCT_VARUNA_ADMIN_ERROR "the process is busy; ask again\n"
 #define UCT_VARUNA_ADMIN_PATH_MAX    ((int)sizeof(((struct sockaddr_un*)0)->sun_path))
 
 /* The option that names the directory, and what it may say instead */

@@ -452,7 +452,7 @@ UCS_TEST_F(test_varuna_admin, nics)
 }
 
 /* A thread that closes a worker has the lock of its control plane, and may wait for the one that
- * answers: that gives up */
+ * answers: that does not wait */
 UCS_TEST_F(test_varuna_admin, status_of_a_worker_that_is_being_closed)
 {
     const uint64_t fences[]       = {0, 0, 0, 0, 0, 0};
