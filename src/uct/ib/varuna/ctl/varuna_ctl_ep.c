@@ -447,8 +447,7 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
 
 /* --- Ports that UCX may be given --- */
 
-/* Limits the remote ports of which strangers and guests make UCX keep something. See
- * varuna_peer.h. */
+/* Limits the remote ports of which strangers and guests make UCX keep something. */
 
 /* Remote ports in the life of an interface: of strangers alone, and in all */
 #define UCT_VARUNA_STRANGER_PORTS    1024

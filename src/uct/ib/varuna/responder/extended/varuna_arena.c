@@ -384,6 +384,7 @@ static void uct_varuna_arena_end_mem(const uct_varuna_mem_t *mem)
     pthread_mutex_lock(&uct_varuna_arena.lock);
     for (i = 0; (uct_varuna_arena.memory.slots != NULL) && (i < UCT_VARUNA_SLOTS_MAX); ++i) {
         if (!uct_varuna_arena.used[i / UCT_VARUNA_SLOT_BLOCK]) {
+            i |= UCT_VARUNA_SLOT_BLOCK - 1; /* The whole block */
             continue;
         }
 
