@@ -359,9 +359,10 @@ descriptors() {
     ls "/proc/$(program_of "${!pid}")/fd" | wc -l
 }
 
-# are_descriptors NUMBERS: of both programs
+# are_descriptors CLIENT SERVER: they have no more than these. When these were counted, one more
+# may have been open for a moment
 are_descriptors() {
-    [ "$(descriptors client) $(descriptors server)" = "$1" ]
+    [ "$(descriptors client)" -le "$1" ] && [ "$(descriptors server)" -le "$2" ]
 }
 
 # All links move again and again, of both hosts in turn: the spare one first, which has to
@@ -385,7 +386,8 @@ test_all_gids_move() {
         returns_to_link_0 $i
         [ $i -ne 5 ] || before="$(descriptors client) $(descriptors server)"
     done
-    comes are_descriptors "$before" ||
+    # shellcheck disable=SC2086 # words
+    comes are_descriptors $before ||
         fail "descriptors: $before, and now $(descriptors client) $(descriptors server)"
     jobs_stop
     for i in 0 1; do

@@ -36,6 +36,11 @@ await_lines() {
     await 60 "$1.log" "$2" "$3"
 }
 
+# has_opened: the client's endpoint is open, so it does not ask again
+has_opened() {
+    [ "$(lines client ': opening -> ')" -ge 1 ] || { ask client "idle 0.02" && false; }
+}
+
 # close_before_arrival: adds 1 to the server's word over an endpoint, closes the
 # endpoint after it has left link 0, and then delivers its messages on link 0. $answer
 # is the word that the server sees then
@@ -43,7 +48,7 @@ close_before_arrival() {
     local vqp
     fabric_up --links 3 --time-scale 0.02 # So that the NIC waits for late packets
     jobs_start
-    await_lines server 'opened target' 1
+    comes has_opened || fail "the first endpoint is not open" # The last OPEN_REQ is the next one's
     ask server "set 0"
     fault packet host=1 link=0 op=send count=all \
         delay=until:down=1:2
