@@ -163,6 +163,36 @@ test_processes_with_one_pid() {
     [ -z "$(ls ctl)" ] || fail "a dead process's socket is left: $(ls ctl)"
 }
 
+# status_of MODE: of a job whose workers have this mode of asynchronous progress
+status_of() {
+    local server client args=(-A "$1" -x rc_varuna -d "varuna_${nics}_0:1" -t put_lat -n 1000000000)
+    fabric_up
+    next_port
+    timeout 300 "$emu" exec -n "$fabric" 0 -- "$run" ucx_perftest -p $port "${args[@]}" \
+        >server.log 2>&1 &
+    server=$!
+    await_listener $port $server
+    UCX_LOG_LEVEL=debug timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest localhost \
+        -p $port "${args[@]}" >client.log 2>&1 &
+    client=$!
+    await 60 client.log "$connected"
+    check ctl --all status >status
+    kill "$(program_of $client)" "$(program_of $server)"
+    wait $client $server || true
+    fabric_down
+}
+
+# Peers are listed if UCX's lock excludes the thread that answers
+test_status_of_workers_without_a_thread() {
+    export UCX_RC_VARUNA_CTL_DIR=$PWD/ctl
+    unset UCX_TLS
+    status_of thread_spinlock
+    grep -q ' peers\?=' status || fail "no peers: $(cat status)"
+    status_of signal
+    grep -q ' link=' status || fail "no links: $(cat status)"
+    ! grep ' peers\?=' status || fail "peers are listed"
+}
+
 # Another thread closes a worker meanwhile: the answer is that the process is busy
 test_busy_process_is_asked_again() {
     local server

@@ -60,7 +60,8 @@ int rc_varuna_failover(rc_varuna_failover_t action);
 
 /**
  * Describe the links of all interfaces, a line each, and their peers: a line for each peer that
- * some link does not lead to, with whose fault it is as far as is known.
+ * some link does not lead to, with whose fault it is as far as is known. Peers are those of
+ * workers that have an asynchronous thread, as UCP's do.
  *
  * @param [out] buffer  Filled with the text, cut off and terminated.
  * @param [in]  size    Of the buffer.

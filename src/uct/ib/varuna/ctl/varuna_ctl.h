@@ -275,6 +275,13 @@ static inline ucs_time_t uct_varuna_ctl_now(const uct_varuna_ctl_t *ctl)
     return ctl->time.read();
 }
 
+/** @return Whether the worker has UCX's async thread. If not, the lock excludes no thread. */
+static inline int uct_varuna_ctl_has_thread(const uct_varuna_ctl_t *ctl)
+{
+    return (ctl->async->mode == UCS_ASYNC_MODE_THREAD_SPINLOCK) ||
+           (ctl->async->mode == UCS_ASYNC_MODE_THREAD_MUTEX);
+}
+
 static inline void uct_varuna_ctl_lock(uct_varuna_ctl_t *ctl)
 {
     UCS_ASYNC_BLOCK(ctl->async);

@@ -186,8 +186,7 @@ static int uct_varuna_ctl_rest_is_useful(uct_varuna_ctl_t *ctl)
     unsigned num_polls = __atomic_load_n(&ctl->events.num_polls, __ATOMIC_RELAXED);
     int is_useful      = (num_polls != ctl->rest.num_polls) &&
                          (ctl->events.num_received != ctl->rest.num_received) &&
-                         ((ctl->async->mode == UCS_ASYNC_MODE_THREAD_SPINLOCK) ||
-                          (ctl->async->mode == UCS_ASYNC_MODE_THREAD_MUTEX));
+                         uct_varuna_ctl_has_thread(ctl);
 
     ctl->rest.num_polls    = num_polls;
     ctl->rest.num_received = ctl->events.num_received;

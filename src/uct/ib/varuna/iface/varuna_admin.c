@@ -826,7 +826,8 @@ void uct_varuna_admin_iface_register(uct_varuna_tl_iface_t *iface,
     admin->wake       = uct_varuna_admin_iface_wake;
     admin->nic_state  = uct_varuna_admin_iface_nic_state;
     admin->can_remove = uct_varuna_admin_iface_can_remove;
-    admin->list_peers = uct_varuna_admin_iface_list_peers;
+    admin->list_peers = uct_varuna_ctl_has_thread(base->ctl) ?
+                        uct_varuna_admin_iface_list_peers : NULL;
     admin->quiesce    = uct_varuna_admin_iface_quiesce;
     admin->arg        = base;
     for (link = 0; link < base->num_links; ++link) {
