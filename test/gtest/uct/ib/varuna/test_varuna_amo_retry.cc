@@ -54,27 +54,16 @@ UCS_TEST_F(test_varuna_amo_retry, is_asked_after_a_recovery) {
 
 /* A flush that is to wait for the requests on the lane finds no memory: it is tried again */
 UCS_TEST_F(test_varuna_amo_retry, flush_without_memory) {
-    static bool is_short;
-    static ucs_mpool_ops_t mpool_ops = {
-        [](ucs_mpool_t *mp, size_t *size_p, void **chunk_p) {
-            return is_short ? UCS_ERR_NO_MEMORY :
-                   ucs_mpool_chunk_malloc(mp, size_p, chunk_p);
-        },
-        ucs_mpool_chunk_free
-    };
     uct_varuna_requester_t *requester = host->requester();
     static uct_completion_t comp; /* Of a request that is unfinished at the end */
     uct_varuna_req_t *flush;
     uint32_t num_reqs;
 
-    is_short = false;
-    ucs_mpool_cleanup(&requester->pools.slabs, 1);
-    ASSERT_UCS_OK(uct_varuna_compat_mpool_init(&requester->pools.slabs, UCT_VARUNA_SLAB_SIZE, 1,
-                                               &mpool_ops, "slab"));
+    make_slabs_scarce();
     open();
     ASSERT_UCS_OK(put(1));
     scoped_log_handler log(hide_errors_logger);
-    is_short = true;
+    is_short() = true;
     while (put(2) == UCS_OK);
     ASSERT_TRUE(ep->hot.reqs.head == NULL);
 
@@ -90,7 +79,7 @@ UCS_TEST_F(test_varuna_amo_retry, flush_without_memory) {
     EXPECT_TRUE(uct_varuna_amo_retry_flushes(ep)) << "it is not tried again";
     EXPECT_EQ(num_reqs, ep->hot.num_reqs);
 
-    is_short = false;
+    is_short() = false;
     EXPECT_FALSE(uct_varuna_amo_retry_flushes(ep));
     EXPECT_TRUE(ucs_queue_is_empty(&ep->amo.flushes));
     EXPECT_EQ(num_reqs + 1, ep->hot.num_reqs);

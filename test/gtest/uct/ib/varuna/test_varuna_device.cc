@@ -53,7 +53,10 @@ protected:
         return found;
     }
 
-    uct_varuna_rkey_t m_keys[9];
+    void repeat_around_a_flush();
+
+    uct_varuna_rkey_t            m_keys[9];
+    std::vector<fake_lane::post> m_reads_back; /* Of the last of them */
 };
 
 /* Once, and only devices that were written to */
@@ -143,9 +146,8 @@ UCS_TEST_F(test_varuna_device, repeated_put_is_read_back) {
 }
 
 /* ... and is not complete with what follows it, which was repeated before that */
-UCS_TEST_F(test_varuna_device, repeated_put_after_the_flush) {
-    std::vector<fake_lane::post> reads_back;
-
+void test_varuna_device::repeat_around_a_flush()
+{
     open();
     lane(0).flush_status = UCS_INPROGRESS;
     lane(1).flush_status = UCS_INPROGRESS;
@@ -160,17 +162,38 @@ UCS_TEST_F(test_varuna_device, repeated_put_after_the_flush) {
     EXPECT_EQ((names{"device", "host", "device", "host"}), reads(1))
         << "the first one compares, the second one is repeated";
 
-    reads_back.assign(lane(1).posted.end() - 2, lane(1).posted.end());
+    m_reads_back.assign(lane(1).posted.end() - 2, lane(1).posted.end());
     lane(1).posted.resize(lane(1).posted.size() - 2);
-    ASSERT_EQ("get", reads_back[0].op);
+    ASSERT_EQ("get", m_reads_back[0].op);
+}
+
+UCS_TEST_F(test_varuna_device, repeated_put_after_the_flush) {
+    repeat_around_a_flush();
     lane(1).complete();
     uct_varuna_ep_signal(ep);
     lane(1).complete();
     EXPECT_EQ(1, m_comp.count);
     EXPECT_EQ(3u, ep->hot.num_reqs);
-    lane(1).posted = reads_back;
+    lane(1).posted = m_reads_back;
     expect_completed_by(lane(1));
     EXPECT_EQ(0u, ep->hot.num_reqs);
+}
+
+/* ... also if there is no memory to let it wait longer: the lane is fenced */
+UCS_TEST_F(test_varuna_device, flush_that_cannot_wait_longer) {
+    make_slabs_scarce();
+    repeat_around_a_flush();
+    scoped_log_handler log(hide_errors_logger);
+    is_short() = true;
+    while (put(2) == UCS_OK);
+    ASSERT_TRUE(ep->hot.reqs.head == NULL);
+    lane(1).complete();
+    uct_varuna_ep_signal(ep);
+    lane(1).complete();
+    is_short() = false;
+    step();
+    EXPECT_EQ(UCT_VARUNA_EP_FENCE, state());
+    EXPECT_EQ(1, m_comp.count);
 }
 
 /* The user need not keep memory registered that was written: a read of ours that fails takes

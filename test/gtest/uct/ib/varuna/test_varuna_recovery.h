@@ -118,6 +118,29 @@ protected:
         fake_host_test::cleanup();
     }
 
+    static bool &is_short()
+    {
+        static bool value;
+        return value;
+    }
+
+    /* From now on the memory of requests is allocated slab by slab, and not while is_short() */
+    void make_slabs_scarce()
+    {
+        static ucs_mpool_ops_t ops = {
+            [](ucs_mpool_t *mp, size_t *size_p, void **chunk_p) {
+                return is_short() ? UCS_ERR_NO_MEMORY :
+                       ucs_mpool_chunk_malloc(mp, size_p, chunk_p);
+            },
+            ucs_mpool_chunk_free
+        };
+        ucs_mpool_t *slabs = &host->requester()->pools.slabs;
+
+        is_short() = false;
+        ucs_mpool_cleanup(slabs, 1);
+        ASSERT_UCS_OK(uct_varuna_compat_mpool_init(slabs, UCT_VARUNA_SLAB_SIZE, 1, &ops, "slab"));
+    }
+
     static const uct_varuna_amo_ops_t &amo_ops()
     {
         static uct_varuna_amo_ops_t ops;
