@@ -451,7 +451,7 @@ size_t rc_varuna_status(char *buffer, size_t size)
 {
     size_t length;
 
-    /* Who has that lock may wait for ours, which is free in between */
+    /* The thread that has that lock may wait for ours, which is free between two attempts */
     while (!uct_varuna_admin_try_status(buffer, size, &length)) {
         sched_yield();
     }

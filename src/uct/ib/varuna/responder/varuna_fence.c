@@ -277,6 +277,21 @@ static int uct_varuna_fence_is_busy(const uct_varuna_responder_t *resp,
     return 0;
 }
 
+/* Have the main thread look at what @a req says. The sender's addresses, which follow it in the
+ * message, are not kept. */
+static void uct_varuna_fence_defer(uct_varuna_responder_t *resp, unsigned link,
+                                   const uct_varuna_ctl_hdr_t *hdr,
+                                   const uct_varuna_ctl_fence_req_t *req)
+{
+    uct_varuna_ctl_hdr_t alone = *hdr;
+
+    alone.type            = UCT_VARUNA_CTL_FENCE_REQ;
+    alone.length          = sizeof(*req);
+    alone.from_device_len = 0;
+    alone.from_ctl_len    = 0;
+    uct_varuna_ctl_defer(resp->ctl, link, &alone, req);
+}
+
 /* Answer FENCE_REQ, unless the answer will be better soon. */
 static void uct_varuna_fence_answer(uct_varuna_responder_t *resp,
                                     uct_varuna_target_t *target)
@@ -300,7 +315,7 @@ static void uct_varuna_fence_answer(uct_varuna_responder_t *resp,
     if ((flags & UCT_VARUNA_FENCE_FLAG_QP) || (req->round > 0)) {
         /* Nothing comes on the old lane any more: the main thread looks whether
          * all has come that was acknowledged */
-        uct_varuna_ctl_defer(resp->ctl, target->asked.link, &target->asked.hdr, req);
+        uct_varuna_fence_defer(resp, target->asked.link, &target->asked.hdr, req);
     }
 }
 
@@ -519,7 +534,6 @@ void uct_varuna_fence_end_older(uct_varuna_responder_t *resp, unsigned link,
     uct_varuna_ctl_fence_req_t fence = {
         .am_acked = req->am_acked
     };
-    uct_varuna_ctl_hdr_t acked       = *hdr;
 
     if (in_use <= (target->fenced + 1)) {
         return;
@@ -527,8 +541,7 @@ void uct_varuna_fence_end_older(uct_varuna_responder_t *resp, unsigned link,
 
     target->fenced = in_use - 1;
     uct_varuna_fence_stop_fenced(resp, target);
-    acked.type = UCT_VARUNA_CTL_FENCE_REQ;
-    uct_varuna_ctl_defer(resp->ctl, link, &acked, &fence);
+    uct_varuna_fence_defer(resp, link, hdr, &fence);
 }
 
 /* Async context, lock held. */

@@ -237,7 +237,7 @@ UCS_TEST_F(test_varuna_cpu, other_faults_are_fatal) {
     int status = in_child([] {
         signal(SIGSEGV, SIG_DFL);
         uct_varuna_fault_init();
-        *(volatile int*)NULL = 1;
+        *(volatile int*)sizeof(int) = 1;
     });
 
     EXPECT_TRUE(WIFSIGNALED(status) || (WEXITSTATUS(status) != 0)) << status;

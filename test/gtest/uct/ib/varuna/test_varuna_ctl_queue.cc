@@ -38,6 +38,8 @@ protected:
         uct_varuna_clock_init(&ctl()->time.clock);
         ctl()->links[0].inner  = &m_inner;
         iface()->links[0].set  = uct_varuna_sets;
+        ctl()->links[0].addr   = (uct_iface_addr_t*)""; /* Of no bytes, as the next one */
+        iface()->links[0].device_addr = (uct_device_addr_t*)"";
         ASSERT_UCS_OK(ucs_async_context_create(UCS_ASYNC_MODE_POLL,
                                                &ctl()->async));
         ucs_list_head_init(&ctl()->queue.msgs);
