@@ -14,8 +14,9 @@
 # ASan's own signal stacks are off: at the end of a thread it would read a stack that it
 # has already released (use_sigaltstack).
 #
-# RC_VARUNA_SANITIZERS=long runs the whole suites, a longer failover, and the scripts of
-# the fault tests. The plugin under the thread sanitizer: test_threads.sh.
+# By default a failover and the engine run. RC_VARUNA_LONG adds the suites, and
+# RC_VARUNA_SANITIZERS=long the whole of them, a longer failover, and the scripts of the
+# fault tests. The plugin under the thread sanitizer: test_threads.sh.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/lib/tap.sh"
 
@@ -68,14 +69,6 @@ suite() {
     echo "# $1: $(sed -n 's/.*PASSED *\] *//p' log)"
 }
 
-test_address_and_undefined_plugin() {
-    suite gtest_varuna '*'
-}
-
-test_address_and_undefined_emulator() {
-    suite gtest_mlx5emu "$filter"
-}
-
 # script NAME FILTER: runs tests of test_NAME.sh with the sanitizers' build
 script() {
     local logs=$PWD/found
@@ -95,6 +88,16 @@ script() {
 test_address_and_undefined_failover() {
     script failover "$failover"
 }
+
+if [ -n "${RC_VARUNA_LONG:-}${RC_VARUNA_SANITIZERS:-}" ]; then
+    test_address_and_undefined_plugin() {
+        suite gtest_varuna '*'
+    }
+
+    test_address_and_undefined_emulator() {
+        suite gtest_mlx5emu "$filter"
+    }
+fi
 
 if [ "${RC_VARUNA_SANITIZERS:-}" = long ]; then
     for name in api atomics atomics_chaos atomics_rules atomics_sweep chaos \

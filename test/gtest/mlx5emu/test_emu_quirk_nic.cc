@@ -271,6 +271,24 @@ UCS_TEST_F(test_emu_quirk_nic, late_flush_ends_with_reset) {
     EXPECT_LE(1u, acted("late-flush", 0, 0));
 }
 
+/* One that fails anew after a reset is silent for the whole time from then on */
+UCS_TEST_F(test_emu_quirk_nic, late_flush_begins_anew) {
+    make_pair(0, 0);
+    quirk("0:0=late-flush:300ms");
+    fabric().command("link", {"0:0", "silent"});
+    a->write(*b, 1, 0, 8, 0);
+    (**a)("state", a->qp, (int)IBV_QPS_ERR);
+    (**a)("state", a->qp, (int)IBV_QPS_RESET);
+    a->connect(*b);
+    usleep(100 * 1000); /* Between the times of the two */
+    a->write(*b, 2, 0, 8, 0);
+    rcv::stopwatch watch;
+    (**a)("state", a->qp, (int)IBV_QPS_ERR);
+    EXPECT_TRUE(a->completes(2, IBV_WC_WR_FLUSH_ERR));
+    EXPECT_GE(watch.ms(), 300);
+    EXPECT_EQ(2u, acted("late-flush", 0, 0));
+}
+
 UCS_TEST_F(test_emu_quirk_nic, flush_without) {
     make_pair(0, 0);
     fabric().command("link", {"0:0", "silent"});

@@ -175,7 +175,7 @@ void emu_qp_reset(emu_qp_t *qp)
     qp->known_rq_psn  = qp->known_sq_psn = 0;
     qp->req_rd_out    = 0;
     qp->req_waiting   = 0;
-    qp->req_flush_late = 0;
+    qp->req_flush_due = 0;
     qp->req_deadline  = 0;
     qp->req_hung      = 0;
     qp->req_asked     = 0;

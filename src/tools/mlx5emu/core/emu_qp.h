@@ -154,12 +154,12 @@ struct emu_qp {
     uint8_t             req_retry;   /* tries left */
     uint8_t             req_rnr;     /* RNR tries left; 7: no limit */
     uint8_t             req_waiting; /* EMU_REQ_WAITS_x: nothing is sent */
-    uint8_t             req_flush_late; /* quirk late-flush: it is yet to come */
     uint8_t             req_hung;    /* a fault has stopped it until it leaves
                                         RTS; set by anybody, atomic */
     uint8_t             last_op;     /* of the newest request that was begun:
                                         emu_fault_op_t ... */
     uint32_t            last_size;   /* ... and length */
+    uint64_t            req_flush_due; /* quirk late-flush: when it comes (ns), or 0 */
     uint64_t            ops;         /* number of the next request: unique in
                                         the fabric, the queue pair's own number
                                         in the upper bits; read by anybody */

@@ -109,9 +109,9 @@ static void emu_req_late_flush(void *arg, uint64_t qpn)
     emu_qp_t *qp = arg;
 
     emu_lock(&qp->req_lock);
-    if ((qp->used == 1) && (qp->qpn == qpn) && qp->req_flush_late &&
-        (qp->req_state == IBV_QPS_ERR)) {
-        qp->req_flush_late = 0;
+    if ((qp->used == 1) && (qp->qpn == qpn) && (qp->req_flush_due != 0) &&
+        (qp->req_flush_due <= emu_now_ns())) { /* Or it has failed anew since then */
+        qp->req_flush_due = 0;
         emu_req_flush_posted(qp);
     }
     emu_unlock(&qp->req_lock);
@@ -121,22 +121,22 @@ static void emu_req_late_flush(void *arg, uint64_t qpn)
 /* Quirk late-flush. @return Whether what is posted is flushed later */
 static int emu_req_is_flushed_late(emu_qp_t *qp)
 {
-    uint64_t delay;
+    uint64_t due;
 
     if (emu_likely(!emu_quirk_on(qp->port, EMU_QUIRK_LATE_FLUSH)) ||
         (qp->req_state != IBV_QPS_ERR) || (qp->sq_ci == qp->sq_pi)) {
         return 0;
     }
 
-    delay = emu_quirk_value(qp->port, EMU_QUIRK_LATE_FLUSH, 0);
-    if (!qp->req_flush_late &&
-        (emu_svc_add(emu_now_ns() + emu_scaled_ns(delay), emu_req_late_flush, qp,
-                     qp->qpn) == 0)) {
-        qp->req_flush_late = 1;
+    due = emu_now_ns() +
+          emu_scaled_ns(emu_quirk_value(qp->port, EMU_QUIRK_LATE_FLUSH, 0));
+    if ((qp->req_flush_due == 0) &&
+        (emu_svc_add(due, emu_req_late_flush, qp, qp->qpn) == 0)) {
+        qp->req_flush_due = due;
         emu_quirk_act(qp->port, EMU_QUIRK_LATE_FLUSH, qp->qpn, 0, 0);
     }
 
-    return qp->req_flush_late;
+    return qp->req_flush_due != 0;
 }
 
 void emu_req_flush(emu_qp_t *qp)

@@ -56,8 +56,14 @@ static ucs_status_t uct_varuna_dci_create_all(uct_iface_h tl_iface)
     uct_dc_mlx5_dci_pool_t *pool = &iface->tx.dci_pool[0]; /* Of all our endpoints' path */
     int has_more                 = 1;
 
-    if (!uct_varuna_dci_init(tl_iface) || (iface->tx.num_dci_pools == 0)) {
-        ucs_debug("rc_varuna: UCX makes DCIs when they are needed");
+    if (iface->tx.num_dci_pools == 0) {
+        return UCS_OK; /* With policies that are refused */
+    }
+
+    if (!uct_varuna_dci_init(tl_iface)) {
+        ucs_warn("rc_varuna: this UCX has no functions that create DCIs, so it creates them when "
+                 "they are needed: a recovery may wait for a NIC's commands, or fail if it has no "
+                 "more queue pairs. Build rc_varuna for the UCX that is used");
         return UCS_OK;
     }
 
