@@ -81,4 +81,4 @@ for how in "$@"; do
     fi
 done
 cat "$table"
-! grep "^| $commit |" "$table" | grep -qv ' 0 failed |'
+! grep -qv ' 0 failed |' < <(grep "^| $commit |" "$table")

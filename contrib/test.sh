@@ -237,7 +237,7 @@ run_beside_each_other() {
     mapfile -t those < <(named_in beside_suites "$@") # The longest ones first
     mapfile -t others < <(named_in early_suites "$@")
     for path in "$@"; do
-        printf '%s\n' "${those[@]}" "${others[@]}" | grep -qxF -e "$path" || others+=("$path")
+        [[ " ${those[*]} ${others[*]} " == *" $path "* ]] || others+=("$path")
     done
 
     rm -rf "$logs"/*.ended "$logs/taken"

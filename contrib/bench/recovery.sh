@@ -318,7 +318,7 @@ cut_load() {
     timeout 300 "$emu" exec -n "$fabric" 0 -- "${run[@]}" ucx_perftest -p $port \
         >"$dir/server.log" 2>&1 &
     server=$!
-    until "$emu" status -n "$fabric" >/dev/null && ss -Hlnt "sport = :$port" | grep -q .; do
+    until "$emu" status -n "$fabric" >/dev/null && [ -n "$(ss -Hlnt "sport = :$port")" ]; do
         kill -0 $server || die "$1: the server ended: $(tail -n 3 "$dir/server.log")"
         sleep 0.05
     done

@@ -176,7 +176,7 @@ if [ -n "${RC_VARUNA_LONG:-}" ]; then
         RC_VARUNA_HOSTILE_APPS=$RCV_BUILD/sanitized/test/e2e \
             timeout 1000 bash "$top/test/e2e/security/test_hostile.sh" >out 2>&1 ||
             fail "$(tail -n 20 out) $(cat "$log"* 2>/dev/null | head -n 20)"
-        ! cat "$log"* 2>/dev/null | head -n 30 | sed 's/^/# /' | grep . ||
+        ! cat "$log"* 2>/dev/null | sed -n "1,30s/^/# /p" | grep . ||
             fail "a sanitizer reports an error"
         grep '^#' out
     }

@@ -41,7 +41,7 @@ check_links() {
             if [ ! -e "$path" ]; then
                 echo "# $document: there is no $link"
                 wrong=1
-            elif [ -n "$anchor" ] && ! anchors "$path" | grep -qx -e "$anchor"; then
+            elif [ -n "$anchor" ] && ! grep -qx -e "$anchor" < <(anchors "$path"); then
                 echo "# $document: there is no heading $link"
                 wrong=1
             fi

@@ -29,7 +29,7 @@ test_debian_package() {
                   "$top/contrib/deb.sh" "$PWD/out" 2>log) ||
         fail "$(tail -n 5 log)"
     check [ -f "$package" ]
-    dpkg-deb -f "$package" Depends | grep -q 'libucx0 (= ' ||
+    grep -q 'libucx0 (= ' < <(dpkg-deb -f "$package" Depends) ||
         fail "it does not depend on exactly the UCX that it was built for"
     dpkg-deb --fsys-tarfile "$package" | tar -t | sed -n 's|^\.\(.*[^/]\)$|\1|p' |
         sort >ours

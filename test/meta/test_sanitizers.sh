@@ -52,7 +52,7 @@ sanitized() {
 # clean LOG...: checks that no sanitizer has reported an error
 clean() {
     ! grep -hE -A 12 'ERROR: AddressSanitizer|runtime error:|WARNING: ThreadSan' \
-        "$@" | head -n 30 | sed 's/^/# /' | grep . || fail "a sanitizer reports an error"
+        "$@" | sed -n "1,30s/^/# /p" | grep . || fail "a sanitizer reports an error"
 }
 
 # suite NAME FILTER: builds a gtest program and runs it
@@ -80,7 +80,7 @@ script() {
     RC_VARUNA_JOB_LIMIT=300 RCV_BUILD=$build RCV_PREFIX=$build/_install \
         timeout 1800 bash "$top"/test/e2e/*/"test_$1.sh" >log 2>&1 ||
         fail "$(grep -v '^ok' log | head -n 10) $(cat "$logs"* 2>/dev/null | head -n 20)"
-    ! cat "$logs"* 2>/dev/null | head -n 30 | sed 's/^/# /' | grep . ||
+    ! cat "$logs"* 2>/dev/null | sed -n "1,30s/^/# /p" | grep . ||
         fail "a sanitizer reports an error"
     echo "# $1: $(grep -c '^ok' log) tests"
 }

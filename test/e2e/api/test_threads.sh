@@ -76,7 +76,7 @@ client() {
             "$program" "$@" >>out 2>&1 || ended=$?
     exec 9>&-
     wait $server || server_ended=$?
-    ! cat found* 2>/dev/null | head -n ${FT_TSAN_LINES:-60} | sed 's/^/# /' | grep . ||
+    ! cat found* 2>/dev/null | sed -n "1,${FT_TSAN_LINES:-60}s/^/# /p" | grep . ||
         fail "the sanitizer reports errors"
     [ $ended -eq 0 ] || fail "the client ended with $ended: $(tail -n 5 out)"
     [ $server_ended -eq 0 ] ||

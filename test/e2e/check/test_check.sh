@@ -40,7 +40,7 @@ result() {
     grep -qE "^$2 +$1 .*${3:-}" out || fail "no \"$1\" of $2: $(grep "^$2" out)"
     # An explanation and advice follow a failure
     case $1 in
-    FAILED | warning) grep -A 1 "^$2: ." out | grep -qE '^  .{20}' || fail "$2 is not explained" ;;
+    FAILED | warning) grep -qE '^  .{20}' < <(grep -A 1 "^$2: ." out) || fail "$2 is not explained" ;;
     esac
 }
 
@@ -74,7 +74,7 @@ test_kind_nics_pass() {
     cut_options
     run_check 0 "${options[@]}" --kill "$(emu_command nic 0:1 kill)"
     # That commands are slow may be due to this machine
-    ! grep -vE '^commands +warning' out | grep -qE '^[a-z0-9-]+ +(warning|untested|FAILED)' ||
+    ! grep -qE '^[a-z0-9-]+ +(warning|untested|FAILED)' < <(grep -vE '^commands +warning' out) ||
         fail "$(cat out)"
     grep -q 'can be trusted' out || fail "$(tail -n 1 out)"
     # Each check has a result

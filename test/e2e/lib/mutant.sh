@@ -79,7 +79,7 @@ varuna=src/uct/ib/varuna
 emu=src/tools/mlx5emu
 program=gtest_varuna
 others=mlx5emu # Tests of the other program
-if [ $goal != plugin ] && patched | grep -q "^$emu/"; then
+if [ $goal != plugin ] && grep -q "^$emu/" < <(patched); then
     program=gtest_mlx5emu
     others=uct
 fi

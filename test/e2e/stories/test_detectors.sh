@@ -172,6 +172,7 @@ status_of() {
         >server.log 2>&1 &
     server=$!
     await_listener $port $server
+    : >client.log # That of a previous client is connected
     UCX_LOG_LEVEL=debug timeout 300 "$emu" exec -n "$fabric" 1 -- "$run" ucx_perftest localhost \
         -p $port "${args[@]}" >client.log 2>&1 &
     client=$!

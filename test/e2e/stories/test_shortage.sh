@@ -83,7 +83,7 @@ quiet() {
     local count
     count=$(loud "$1" | grep -cv 'UCX *ERROR') || true
     [ "$count" -eq 1 ] || fail "$count warnings of the $1: $(loud "$1" | head -n 5)"
-    loud "$1" | grep -q "UCX *WARN.*rc_varuna: $3.*" || fail "no warning: $(loud "$1")"
+    grep -q "UCX *WARN.*rc_varuna: $3.*" < <(loud "$1") || fail "no warning: $(loud "$1")"
     count=$(loud_lines "$1")
     [ "$count" -le $(($(refusals "$2" "$3") + 1)) ] ||
         fail "$count lines of the $1: $(loud "$1" | head -n 20)"

@@ -15,7 +15,7 @@ export RC_VARUNA_VM_DIR
 # await_state HOST DEVICE STATE: waits until the kernel reports this of a device
 await_state() {
     check timeout 300 "$vm" exec "$1" bash -c \
-        "until rdma link show $2/1 | grep -q 'state $3 '; do sleep 0.1; done"
+        "until [ -n \"\$(rdma link show $2/1 | grep 'state $3 ')\" ]; do sleep 0.1; done"
 }
 
 # server HOST PORT COMMAND...: runs the command in the background, until it listens

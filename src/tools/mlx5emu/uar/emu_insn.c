@@ -502,7 +502,8 @@ int emu_insn_decode_next(const ucontext_t *uc, const emu_insn_store_t *store,
 
 void emu_insn_skip(ucontext_t *uc, const emu_insn_store_t *store)
 {
-    greg_t *gregs = uc->uc_mcontext.gregs;
+    /* The CPU's registers wrap */
+    unsigned long long *gregs = (unsigned long long*)uc->uc_mcontext.gregs;
 
     gregs[REG_RIP] += store->length;
     if (store->is_copy) {

@@ -14,8 +14,11 @@ extern "C" {
 #include <atomic>
 #include <set>
 #include <thread>
+#include <vector>
 
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- Remote keys ----------------------------------------------------------- */
@@ -119,6 +122,52 @@ UCS_TEST_F(test_varuna_md, rkey_is_complete_for_one_life) {
     uct_varuna_rkey_release(m_ib.component(), rkey);
     uct_varuna_rkeys_renew(PEER, 0, 3);
     EXPECT_EQ(0u, m_ib.num_rkeys);
+    ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
+}
+
+/* Another thread looks at all keys, which takes most of its time, when a process forks. The child
+ * can release its keys. The handlers are those of iface/varuna_module.c */
+UCS_TEST_F(test_varuna_md, rkeys_of_a_forked_process) {
+    static constexpr unsigned NUM_KEYS = 1000;
+    static int is_registered           = pthread_atfork(uct_varuna_rkeys_fork_prepare,
+                                                        uct_varuna_rkeys_fork_end,
+                                                        uct_varuna_rkeys_fork_end);
+    std::vector<uct_varuna_rkey_t*> rkeys(NUM_KEYS);
+    std::atomic<bool> stop(false);
+    char buffer[MAX_KEY];
+    uct_mem_h memh;
+    int status;
+
+    ASSERT_EQ(0, is_registered);
+    add("mlx5_0");
+    open({"mlx5_0"});
+    ASSERT_UCS_OK(reg(&memh));
+    ASSERT_UCS_OK(pack(memh, buffer));
+    for (auto &rkey : rkeys) {
+        ASSERT_UCS_OK(unpack(buffer, &rkey));
+    }
+
+    std::thread other([&] {
+        while (!stop) {
+            uct_varuna_rkeys_renew(1, 0, 1);
+        }
+    });
+    for (unsigned i = 0; i < 10; ++i) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            alarm(60); /* Only ends a hang */
+            uct_varuna_rkey_release(m_ib.component(), rkeys[0]);
+            _exit(0);
+        }
+        ASSERT_EQ(pid, waitpid(pid, &status, 0));
+        EXPECT_EQ(0, status);
+    }
+    stop = true;
+    other.join();
+
+    for (uct_varuna_rkey_t *rkey : rkeys) {
+        uct_varuna_rkey_release(m_ib.component(), rkey);
+    }
     ASSERT_UCS_OK(uct_md_mem_dereg(&m_md->super, memh));
 }
 
