@@ -406,15 +406,6 @@ void uct_varuna_ctl_unlisten(uct_varuna_ctl_t *ctl);
 /** Close everything. It does not listen any more, and the rooms above are closed. */
 void uct_varuna_ctl_destroy(uct_varuna_ctl_t *ctl);
 
-/** Open the interface of one link; its other fields stay as they are. */
-ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index);
-
-/** Close it. */
-void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link);
-
-/** Let the async context handle the events of a descriptor. */
-ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd);
-
 /* --- Opening again --- */
 
 /* Opens the control plane's interface of a link once more. */
@@ -565,22 +556,8 @@ ucs_status_t uct_varuna_ctl_err_handler(void *arg, uct_ep_h inner,
 
 /* Limits what is sent to peers that are probably dead. Lock held in all. */
 
-/** May a message be posted to @a peer on @a link now? */
-int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                              unsigned link);
-
 /** May a message be posted to a stranger now? It is taken for posted. */
 int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
-
-/** @return Whether messages of that endpoint, to a doubtful peer, may wait. */
-int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
-                               const uct_varuna_ctl_ep_t *ep);
-
-/** One was posted, or failed later, or the endpoint is about to be destroyed. */
-void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                             unsigned link);
-void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link);
-void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
 
 /* --- Strangers --- */
 

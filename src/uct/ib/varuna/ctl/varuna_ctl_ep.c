@@ -342,6 +342,15 @@ static void uct_varuna_ctl_lose_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *pee
     uct_varuna_ctl_drop_ep(ctl, peer, link, 1);
 }
 
+static int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                     unsigned link);
+static void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                    unsigned link);
+static void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link);
+static int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_ctl_ep_t *ep);
+static void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep);
+
 void uct_varuna_ctl_renew_ep(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                              unsigned link)
 {
@@ -641,8 +650,9 @@ static int uct_varuna_doubt_find(const uct_varuna_ctl_link_t *link,
     return -1;
 }
 
-int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                              unsigned link)
+/* May a message be posted to @a peer on @a link now? */
+static int uct_varuna_doubt_may_post(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                     unsigned link)
 {
     uct_varuna_ctl_ep_t *ep;
 
@@ -676,8 +686,9 @@ int uct_varuna_doubt_admit(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
     return 1;
 }
 
-void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                             unsigned link)
+/* One was posted, or failed later, or the endpoint is about to be destroyed. */
+static void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                    unsigned link)
 {
     uct_varuna_ctl_ep_t *ep;
     int place;
@@ -696,18 +707,19 @@ void uct_varuna_doubt_posted(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
     }
 }
 
-void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link)
+static void uct_varuna_doubt_failed(uct_varuna_peer_t *peer, unsigned link)
 {
     peer->doubtful |= UCS_BIT(link);
 }
 
-int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
-                               const uct_varuna_ctl_ep_t *ep)
+/* @return Whether messages of that endpoint, to a doubtful peer, may wait. */
+static int uct_varuna_doubt_has_place(const uct_varuna_ctl_t *ctl,
+                                      const uct_varuna_ctl_ep_t *ep)
 {
     return uct_varuna_doubt_find(&ctl->links[ep->link], ep) >= 0;
 }
 
-void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
+static void uct_varuna_doubt_forget(uct_varuna_ctl_t *ctl, uct_varuna_ctl_ep_t *ep)
 {
     uct_varuna_ctl_link_t *link = &ctl->links[ep->link];
     int place                   = uct_varuna_doubt_find(link, ep);

@@ -179,7 +179,8 @@ static void uct_varuna_ctl_link_close_inner(uct_varuna_ctl_link_t *link)
     link->inner = NULL;
 }
 
-void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
+/* Close it. */
+static void uct_varuna_ctl_link_cleanup(uct_varuna_ctl_link_t *link)
 {
     if (link->inner != NULL) {
         uct_varuna_ctl_link_close_inner(link);
@@ -229,7 +230,8 @@ static ucs_status_t uct_varuna_ctl_link_start(uct_varuna_ctl_link_t *link,
            UCS_ERR_NO_MEMORY;
 }
 
-ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
+/* Open the interface of one link; its other fields stay as they are. */
+static ucs_status_t uct_varuna_ctl_link_init(uct_varuna_ctl_t *ctl, unsigned index)
 {
     uct_varuna_iface_t *iface   = ctl->iface;
     const uct_varuna_nic_t *nic = &iface->md->nics[iface->links[index].nic];
@@ -401,7 +403,8 @@ static ucs_status_t uct_varuna_ctl_listen_ports(uct_varuna_ctl_t *ctl)
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd)
+/* Let the async context handle the events of a descriptor. */
+static ucs_status_t uct_varuna_ctl_listen_fd(uct_varuna_ctl_t *ctl, int fd)
 {
     return ucs_async_set_event_handler(ctl->async->mode, fd, UCS_EVENT_SET_EVREAD,
                                        uct_varuna_ctl_event_handler, ctl,

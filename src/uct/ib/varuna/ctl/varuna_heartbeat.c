@@ -58,6 +58,10 @@ static unsigned uct_varuna_heartbeat_used(const uct_varuna_ctl_t *ctl,
     return used;
 }
 
+static int uct_varuna_ping_now(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned link,
+                               ucs_time_t now);
+static void uct_varuna_ping_due(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned links);
+
 int uct_varuna_heartbeat_probe(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                                unsigned link)
 {
@@ -407,8 +411,13 @@ void uct_varuna_ping_init(uct_varuna_ctl_t *ctl)
     }
 }
 
-int uct_varuna_ping_now(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned link,
-                        ucs_time_t now)
+/* Ask at once or not at all. What waited in the queue of messages would measure nothing.
+ * A ping that fails for another reason than resources counts as asked: no answer will
+ * come.
+ *
+ * @return Whether the peer was asked. */
+static int uct_varuna_ping_now(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned link,
+                               ucs_time_t now)
 {
     struct {
         uct_varuna_ctl_hdr_t   hdr;
@@ -439,7 +448,9 @@ int uct_varuna_ping_now(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned
     return 1;
 }
 
-void uct_varuna_ping_due(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned links)
+/* Ask the peer on exactly these links, as soon as there are resources, after all who are
+ * due already. It keeps its turn where it is due. */
+static void uct_varuna_ping_due(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer, unsigned links)
 {
     unsigned link;
 

@@ -135,6 +135,11 @@ void uct_varuna_ports_retire(uct_varuna_ctl_t *ctl, unsigned links, unsigned fai
     uct_varuna_ctl_unlock(ctl);
 }
 
+static int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link);
+static int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link);
+static void uct_varuna_moves_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                   unsigned link, const uct_varuna_ctl_ports_t *ports);
+
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports)
 {
@@ -233,7 +238,9 @@ static int uct_varuna_ports_has_gone(const uct_varuna_ctl_t *ctl, unsigned link)
     return !(ctl->ports.down & UCS_BIT(link)) && uct_varuna_ctl_is_nic_gone(ctl, link);
 }
 
-void uct_varuna_ports_note_life(uct_varuna_ctl_t *ctl, unsigned link)
+/* The NIC of a link goes, or comes back: the main thread closes the link, or opens it. Lock
+ * held. */
+static void uct_varuna_ports_note_life(uct_varuna_ctl_t *ctl, unsigned link)
 {
     __atomic_store_n(&ctl->announce.lives, ctl->announce.lives | UCS_BIT(link),
                      __ATOMIC_RELEASE);
@@ -335,7 +342,8 @@ void uct_varuna_ports_init(uct_varuna_ctl_t *ctl)
 #define UCT_VARUNA_MOVES_MAX_TOLD    10
 
 
-int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link)
+/* @return Whether a link's port is up. Lock held. */
+static int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link)
 {
     const uct_varuna_link_t *own = &ctl->iface->links[link];
 
@@ -343,7 +351,11 @@ int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link)
            UCT_VARUNA_ADDR_UNKNOWN;
 }
 
-int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
+/* Compare the address of a link's port with the one that we use. Lock held.
+ *
+ * @return Nonzero if they differ, or did and the main thread has not seen to it: the
+ *         link is of no use yet. */
+static int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link)
 {
     uct_varuna_link_t *own = &ctl->iface->links[link];
     uct_varuna_mlx5_addr_state_t state;
@@ -436,8 +448,10 @@ void uct_varuna_moves_announce(uct_varuna_ctl_t *ctl)
     uct_varuna_moves_tick(ctl, uct_varuna_ctl_now(ctl));
 }
 
-void uct_varuna_moves_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                            unsigned link, const uct_varuna_ctl_ports_t *ports)
+/* A peer says how often its addresses have changed: ask for them if that is news. Lock
+ * held. */
+static void uct_varuna_moves_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
+                                   unsigned link, const uct_varuna_ctl_ports_t *ports)
 {
     uct_varuna_ctl_hdr_t whose = {.secret = peer->secret};
     ucs_time_t now             = uct_varuna_ctl_now(ctl);

@@ -45,10 +45,6 @@ uct_varuna_ctl_ports_t uct_varuna_ports_get(const uct_varuna_ctl_t *ctl);
 void uct_varuna_ports_learn(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
                             unsigned link, const uct_varuna_ctl_ports_t *ports);
 
-/** The NIC of a link goes, or comes back: the main thread closes the link, or opens it. Lock
- *  held. */
-void uct_varuna_ports_note_life(uct_varuna_ctl_t *ctl, unsigned link);
-
 /** Register the row of PORTS. */
 void uct_varuna_ports_init(uct_varuna_ctl_t *ctl);
 
@@ -56,22 +52,6 @@ void uct_varuna_ports_init(uct_varuna_ctl_t *ctl);
 
 /* Ports that get another address: a LID, or a place in their table of GIDs. A link whose
  * port has moved is down until our interfaces use the new address; then peers learn it. */
-
-/**
- * Compare the address of a link's port with the one that we use. Lock held.
- *
- * @return Nonzero if they differ, or did and the main thread has not seen to it: the
- *         link is of no use yet.
- */
-int uct_varuna_moves_check(uct_varuna_ctl_t *ctl, unsigned link);
-
-/** @return Whether a link's port is up. Lock held. */
-int uct_varuna_moves_is_active(const uct_varuna_ctl_t *ctl, unsigned link);
-
-/** A peer says how often its addresses have changed: ask for them if that is news. Lock
- *  held. */
-void uct_varuna_moves_heard(uct_varuna_ctl_t *ctl, uct_varuna_peer_t *peer,
-                            unsigned link, const uct_varuna_ctl_ports_t *ports);
 
 /** Send a peer our address, in LINKS_REP; @a whose as for uct_varuna_ctl_send(). Lock
  *  held. */

@@ -50,9 +50,11 @@ int uct_varuna_witness_is_inside(const uct_varuna_ctl_t *ctl,
                    ours->device_addr_len);
 }
 
-int uct_varuna_witness_is_neighbour(const uct_varuna_ctl_t *ctl,
-                                    const uct_varuna_peer_t *peer,
-                                    const uct_varuna_peer_t *other, unsigned link)
+/* @return whether @a other is another process behind the port that @a link reaches
+ * of @a peer. */
+static int uct_varuna_witness_is_neighbour(const uct_varuna_ctl_t *ctl,
+                                           const uct_varuna_peer_t *peer,
+                                           const uct_varuna_peer_t *other, unsigned link)
 {
     return (other->uuid != peer->uuid) &&
            (other->link_map & peer->link_map & UCS_BIT(link)) &&
@@ -334,8 +336,9 @@ static unsigned uct_varuna_witness_silence(uct_varuna_crowd_t *crowd,
     return others_answer ? UCT_VARUNA_SILENCE_OTHERS : UCT_VARUNA_SILENCE_ALONE;
 }
 
-const char *uct_varuna_witness_explain_peer(uct_varuna_crowd_t *crowd,
-                                            const uct_varuna_peer_t *peer)
+/* @return What it means that @a peer is silent on all links, for people. */
+static const char *uct_varuna_witness_explain_peer(uct_varuna_crowd_t *crowd,
+                                                   const uct_varuna_peer_t *peer)
 {
     return uct_varuna_witness_silences[uct_varuna_witness_silence(crowd, peer)];
 }

@@ -76,12 +76,6 @@ void uct_varuna_witness_gather(uct_varuna_crowd_t *crowd, const uct_varuna_peer_
 int uct_varuna_witness_is_inside(const uct_varuna_ctl_t *ctl,
                                  const uct_varuna_peer_t *peer, unsigned link);
 
-/** @return whether @a other is another process behind the port that @a link reaches
- *  of @a peer. */
-int uct_varuna_witness_is_neighbour(const uct_varuna_ctl_t *ctl,
-                                    const uct_varuna_peer_t *peer,
-                                    const uct_varuna_peer_t *other, unsigned link);
-
 /** @return whether @a peer has answered on @a link lately. */
 int uct_varuna_witness_is_recent(const uct_varuna_ctl_t *ctl,
                                  const uct_varuna_peer_t *peer, unsigned link,
@@ -95,10 +89,6 @@ int uct_varuna_witness_is_recent(const uct_varuna_ctl_t *ctl,
  */
 void uct_varuna_witness_explain(uct_varuna_crowd_t *crowd, uct_varuna_peer_t *peer,
                                 unsigned dead, int became_silent);
-
-/** @return What it means that @a peer is silent on all links, for people. */
-const char *uct_varuna_witness_explain_peer(uct_varuna_crowd_t *crowd,
-                                            const uct_varuna_peer_t *peer);
 
 /** @return whether a peer outside has answered on @a link lately. */
 int uct_varuna_witness_anybody(uct_varuna_ctl_t *ctl, unsigned link,

@@ -27,17 +27,6 @@
 /* Seconds between two looks at the connections, while there are any */
 #define UCT_VARUNA_ADMIN_CONN_TICK   1.0
 
-/** Handler of the listening socket: accept a connection. Async thread. */
-void uct_varuna_admin_conn_accept(int fd, ucs_event_set_types_t events,
-                                  void *arg);
-
-/** Close all connections. The handler of the listening socket is removed already, and
- *  the socket still open. Main thread. */
-void uct_varuna_admin_conns_cleanup(void);
-
-/** In a new child: the connections are the parent's. */
-void uct_varuna_admin_conns_forked(void);
-
 /* --- Commands --- */
 
 /* What a link is used by still, whose NIC is to be closed */

@@ -279,7 +279,8 @@ static void uct_varuna_admin_conn_add(int fd)
     ++uct_varuna_admin_conns.num_conns;
 }
 
-void uct_varuna_admin_conn_accept(int fd, ucs_event_set_types_t events, void *arg)
+/* Handler of the listening socket: accept a connection. Async thread. */
+static void uct_varuna_admin_conn_accept(int fd, ucs_event_set_types_t events, void *arg)
 {
     int conn_fd = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -303,7 +304,9 @@ void uct_varuna_admin_conn_accept(int fd, ucs_event_set_types_t events, void *ar
     pthread_mutex_unlock(&uct_varuna_admin_conns.lock);
 }
 
-void uct_varuna_admin_conns_cleanup(void)
+/* Close all connections. The handler of the listening socket is removed already, and
+ * the socket still open. Main thread. */
+static void uct_varuna_admin_conns_cleanup(void)
 {
     int fds[UCT_VARUNA_ADMIN_MAX_CONNS];
     unsigned num_fds = 0;
@@ -334,7 +337,8 @@ void uct_varuna_admin_conns_cleanup(void)
     }
 }
 
-void uct_varuna_admin_conns_forked(void)
+/* In a new child: the connections are the parent's. */
+static void uct_varuna_admin_conns_forked(void)
 {
     uct_varuna_admin_conn_t *conn;
 

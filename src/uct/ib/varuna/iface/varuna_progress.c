@@ -49,7 +49,8 @@ void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface)
     uct_varuna_iface_pace_set(iface, UCT_VARUNA_PACE_CALLS);
 }
 
-void uct_varuna_iface_pace_now(uct_varuna_tl_iface_t *iface)
+/* The next progress call does all of it. */
+static void uct_varuna_iface_pace_now(uct_varuna_tl_iface_t *iface)
 {
     uct_varuna_iface_pace_set(iface, 1);
 }
@@ -250,6 +251,8 @@ ucs_status_t uct_varuna_iface_event_fd_get(uct_iface_h tl_iface, int *fd_p)
     return UCS_OK;
 }
 
+static ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface);
+
 ucs_status_t uct_varuna_iface_event_arm(uct_iface_h tl_iface, unsigned events)
 {
     uct_varuna_tl_iface_t *iface = ucs_derived_of(tl_iface, uct_varuna_tl_iface_t);
@@ -370,7 +373,9 @@ static double uct_varuna_wake_sleep_time(uct_varuna_tl_iface_t *iface)
            UCT_VARUNA_WAKE_WATCH : 0;
 }
 
-ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface)
+/* The application is about to sleep: set the timer, if we need one. @return
+ * UCS_ERR_BUSY if it has expired, and there is something to progress first. */
+static ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface)
 {
     double sleep_time = uct_varuna_wake_sleep_time(iface);
     struct itimerspec timer;

@@ -16,9 +16,6 @@ void uct_varuna_iface_progress_disable(uct_iface_h tl_iface, unsigned flags);
 /** Initialize the pace of slow-path work. */
 void uct_varuna_iface_init_pace(uct_varuna_tl_iface_t *iface);
 
-/** The next progress call does all of it. */
-void uct_varuna_iface_pace_now(uct_varuna_tl_iface_t *iface);
-
 /* --- The event descriptor --- */
 
 /* The event descriptor of the interface. */
@@ -38,9 +35,5 @@ ucs_status_t uct_varuna_iface_open_event_fd(uct_varuna_tl_iface_t *iface);
 ucs_status_t uct_varuna_wake_init(uct_varuna_tl_iface_t *iface);
 
 void uct_varuna_wake_cleanup(uct_varuna_tl_iface_t *iface);
-
-/** The application is about to sleep: set the timer, if we need one. @return
- *  UCS_ERR_BUSY if it has expired, and there is something to progress first. */
-ucs_status_t uct_varuna_wake_arm(uct_varuna_tl_iface_t *iface);
 
 #endif

@@ -326,6 +326,9 @@ static ucs_status_t uct_varuna_lane_start_receiving(uct_varuna_lane_iface_t *lan
     return uct_varuna_tl_has_rx(lane->inner, lane->kind) ? UCS_OK : UCS_ERR_NO_MEMORY;
 }
 
+static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane);
+static void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link);
+
 static ucs_status_t
 uct_varuna_lane_open(uct_varuna_iface_t *iface, uct_worker_h worker,
                      const uct_iface_params_t *params,
@@ -817,7 +820,9 @@ static void uct_varuna_lane_set_rx_order(uct_varuna_lane_iface_t *lane, uct_ep_h
     }
 }
 
-void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane)
+/* Find out what the network does with what a lane sends, and the lane's own target (DC) with
+ * what it receives. When it is opened. */
+static void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane)
 {
     uint16_t mask;
     uint8_t sl;
@@ -853,7 +858,7 @@ static void uct_varuna_order_log_unknown(const uct_varuna_iface_t *iface,
 }
 
 /* Assumes that the DC targets of the peers are configured as ours is */
-void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link)
+static void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link)
 {
     const uct_varuna_lane_iface_t *lane = uct_varuna_link_base(&iface->links[link]);
     uct_varuna_nic_t *nic               = uct_varuna_lane_nic(lane);

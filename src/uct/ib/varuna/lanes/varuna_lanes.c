@@ -414,6 +414,9 @@ uct_varuna_lanes_stats_parent(const uct_iface_params_t *params)
 }
 #endif
 
+static ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
+                                           const char *dev_name);
+
 UCS_CLASS_INIT_FUNC(uct_varuna_iface_t, uct_iface_ops_t *ops,
                     uct_iface_internal_ops_t *internal_ops, uct_md_h tl_md,
                     uct_worker_h worker, const uct_iface_params_t *params,
@@ -511,8 +514,13 @@ static void uct_varuna_choice_order(const uct_varuna_md_t *md, unsigned primary,
     uct_varuna_near_order(distances, md->num_links, primary, order);
 }
 
-ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
-                                    const char *dev_name)
+/* Choose the links of an interface, and their order: the device that was asked for is the
+ * primary, and the nearest others follow, unless a file gives an order. Those that are not used
+ * now are in iface->further.
+ *
+ * @return UCS_ERR_NO_DEVICE, which is logged, if no link has that name. */
+static ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
+                                           const char *dev_name)
 {
     const uct_varuna_md_t *md = iface->md;
     uint8_t order[UCT_VARUNA_MAX_LINKS];

@@ -421,16 +421,6 @@ ucs_status_t uct_varuna_foreign_drop(uct_iface_h inner, unsigned am_id,
 
 /* --- The choice of links --- */
 
-/**
- * Choose the links of an interface, and their order: the device that was asked for is the
- * primary, and the nearest others follow, unless a file gives an order. Those that are not used
- * now are in iface->further.
- *
- * @return UCS_ERR_NO_DEVICE, which is logged, if no link has that name.
- */
-ucs_status_t uct_varuna_lanes_order(uct_varuna_iface_t *iface,
-                                    const char *dev_name);
-
 /** Leave out the links on which an interface of this process could not be opened lately, as
  *  long as there are others. */
 void uct_varuna_choice_skip(uct_varuna_iface_t *iface);
@@ -464,10 +454,6 @@ ucs_status_t uct_varuna_link_order_request(uct_varuna_iface_t *iface, unsigned l
 int uct_varuna_link_sl_fall_back(uct_varuna_iface_t *iface, unsigned link,
                                  uct_iface_h bus);
 
-/** Find out what the network does with what a lane sends, and the lane's own target (DC) with
- *  what it receives. When it is opened. */
-void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane);
-
 /**
  * Find out how the queue pairs of the fast lane of a link place what comes early. Only the
  * first one is asked: UCX makes all of them in the same way, and a NIC that has died cannot be
@@ -476,8 +462,5 @@ void uct_varuna_lane_read_order(uct_varuna_lane_iface_t *lane);
  * @param [in] ep  An inner endpoint that was connected.
  */
 void uct_varuna_lane_read_rx_order(uct_varuna_iface_t *iface, unsigned link, uct_ep_h ep);
-
-/** Say what is known of the order on a link whose lanes are open; once for each NIC. */
-void uct_varuna_link_log_order(uct_varuna_iface_t *iface, unsigned link);
 
 #endif

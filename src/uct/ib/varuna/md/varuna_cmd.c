@@ -25,8 +25,6 @@ struct uct_varuna_cmds {
     ucs_list_link_t            queue;
     uct_varuna_cmd_t           *current;   /* In progress */
     ucs_time_t                 given_at;   /* Since then */
-    ucs_time_t                 answered_at;
-    unsigned                   count;
     pthread_t                  thread;
     pid_t                      pid;        /* Of the process that has the thread, 0:
                                               none has */
@@ -71,13 +69,6 @@ static void uct_varuna_cmds_run(uct_varuna_cmds_t *cmds, uct_varuna_cmd_t *cmd)
     status = is_late ? UCS_ERR_TIMED_OUT : cmd->run(cmd);
 
     pthread_mutex_lock(&cmds->lock);
-    if (!is_late) {
-        cmds->count += (status != UCS_INPROGRESS);
-        if ((ucs_get_time() - given_at) <= ucs_time_from_sec(UCT_VARUNA_CMD_HUNG)) {
-            cmds->answered_at = given_at;
-        }
-    }
-
     if (status == UCS_INPROGRESS) {
         status = UCS_ERR_CANCELED; /* Without a sink */
         if (cmd->sink != NULL) {
@@ -156,9 +147,8 @@ ucs_status_t uct_varuna_cmds_create(const char *name, uct_varuna_cmds_t **cmds_p
     pthread_cond_init(&cmds->rested, &attr);
     pthread_condattr_destroy(&attr);
     ucs_list_head_init(&cmds->queue);
-    cmds->name        = name;
-    cmds->answered_at = ucs_get_time(); /* It was opened just now */
-    *cmds_p           = cmds;
+    cmds->name = name;
+    *cmds_p    = cmds;
     return UCS_OK;
 }
 
@@ -355,27 +345,6 @@ int uct_varuna_cmds_may_answer(uct_varuna_cmds_t *cmds, const uct_varuna_cmd_t *
     pthread_mutex_unlock(&cmds->lock);
     return may_answer;
 }
-
-ucs_time_t uct_varuna_cmds_answered_at(uct_varuna_cmds_t *cmds)
-{
-    ucs_time_t answered_at;
-
-    pthread_mutex_lock(&cmds->lock);
-    answered_at = cmds->answered_at;
-    pthread_mutex_unlock(&cmds->lock);
-    return answered_at;
-}
-
-unsigned uct_varuna_cmds_count(uct_varuna_cmds_t *cmds)
-{
-    unsigned count;
-
-    pthread_mutex_lock(&cmds->lock);
-    count = cmds->count;
-    pthread_mutex_unlock(&cmds->lock);
-    return count;
-}
-
 
 /* --- Sinks --- */
 

@@ -97,13 +97,6 @@ int uct_varuna_cmds_is_hung(uct_varuna_cmds_t *cmds);
 int uct_varuna_cmds_may_answer(uct_varuna_cmds_t *cmds, const uct_varuna_cmd_t *cmd,
                                ucs_time_t patience);
 
-/** @return When a command was last answered in time, whatever the answer: when it was
- *  given. Any thread. */
-ucs_time_t uct_varuna_cmds_answered_at(uct_varuna_cmds_t *cmds);
-
-/** @return How many commands were given, and answered or not. */
-unsigned uct_varuna_cmds_count(uct_varuna_cmds_t *cmds);
-
 /** Run a command in this thread, and call done(). */
 void uct_varuna_cmd_run_now(uct_varuna_cmd_t *cmd);
 

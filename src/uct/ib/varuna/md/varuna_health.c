@@ -138,6 +138,8 @@ static int uct_varuna_md_is_short(uct_varuna_md_t *md, unsigned nic)
     return 0;
 }
 
+static int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic);
+
 int uct_varuna_md_is_nic_dead(uct_varuna_md_t *md, unsigned nic)
 {
     unsigned owner = md->nics[nic].owner;
@@ -438,7 +440,8 @@ void uct_varuna_md_look_for_return(uct_varuna_md_t *md, unsigned nic, ucs_time_t
     }
 }
 
-int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic)
+/* @return Whether it is known by now, without asking, that the NIC has ended. Any thread. */
+static int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic)
 {
     const uct_varuna_md_end_t *end;
 
@@ -543,6 +546,17 @@ static int uct_varuna_md_queue_destroy(uct_varuna_cmds_t **cmds)
     return is_left;
 }
 
+/* Create those of one NIC. */
+static ucs_status_t uct_varuna_md_cmds_create(uct_varuna_md_t *md, unsigned nic)
+{
+    const char *name = md->nics[nic].dev_name;
+    ucs_status_t status;
+
+    status = uct_varuna_cmds_create(name, &md->cmds[nic]);
+    return (status == UCS_OK) ? uct_varuna_cmds_create(name, &md->nics[nic].handles) :
+           status;
+}
+
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md)
 {
     ucs_status_t status = UCS_OK;
@@ -553,22 +567,6 @@ ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md)
     }
 
     return status;
-}
-
-ucs_status_t uct_varuna_md_cmds_create(uct_varuna_md_t *md, unsigned nic)
-{
-    const char *name = md->nics[nic].dev_name;
-    ucs_status_t status;
-
-    status = uct_varuna_cmds_create(name, &md->cmds[nic]);
-    return (status == UCS_OK) ? uct_varuna_cmds_create(name, &md->nics[nic].handles) :
-           status;
-}
-
-void uct_varuna_md_cmds_discard(uct_varuna_md_t *md, unsigned nic)
-{
-    (void)uct_varuna_md_queue_destroy(&md->cmds[nic]);
-    (void)uct_varuna_md_queue_destroy(&md->nics[nic].handles);
 }
 
 void uct_varuna_md_cmds_cleanup(uct_varuna_md_t *md)

@@ -122,9 +122,6 @@ void uct_varuna_md_release_spares(uct_varuna_md_t *md);
  */
 ucs_time_t uct_varuna_md_ended_at(uct_varuna_md_t *md, unsigned nic);
 
-/** @return Whether it is known by now, without asking, that the NIC has ended. Any thread. */
-int uct_varuna_md_has_ended(const uct_varuna_md_t *md, unsigned nic);
-
 /** @return Whether all that it had sent and accepted has had a @a lifetime since then. */
 static inline int uct_varuna_md_is_at_rest(uct_varuna_md_t *md, unsigned nic, ucs_time_t now,
                                            ucs_time_t lifetime)
@@ -249,11 +246,7 @@ uint8_t uct_varuna_return_remove_mem(uct_varuna_md_t *md, uct_varuna_mem_t *mem)
 
 ucs_status_t uct_varuna_md_cmds_init(uct_varuna_md_t *md);
 
-/** Create those of one NIC. After a failure, uct_varuna_md_cmds_discard() is called. */
-ucs_status_t uct_varuna_md_cmds_create(uct_varuna_md_t *md, unsigned nic);
-
 /** Destroy them. They have no threads. */
-void uct_varuna_md_cmds_discard(uct_varuna_md_t *md, unsigned nic);
 
 /** End the threads. The memory domain of a NIC that hangs is not closed afterwards, see
  *  uct_varuna_cmds_destroy(). */

@@ -37,6 +37,16 @@ static int uct_varuna_own_passes(uct_varuna_md_t *md, unsigned nic, ucs_time_t d
     uct_varuna_md_for_each_inner(_md, _nic) \
         if ((_nics) & UCS_BIT(_nic))
 
+static uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
+                                                    void *address, size_t length,
+                                                    uint64_t iova, unsigned rights,
+                                                    ucs_time_t deadline);
+static uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic,
+                                                      void *mr);
+static void uct_varuna_own_cmd_leave(uct_varuna_own_cmd_t *cmd);
+static ucs_status_t uct_varuna_own_cmd_wait(uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
+                                            void **mr_p, uint64_t *key_p);
+
 /* Begin on all NICs that may answer. Ports of one device share a registration. */
 static void uct_varuna_own_begin(uct_varuna_md_t *md, uint8_t nics, void *address, size_t length,
                                  uint64_t iova, unsigned rights, ucs_time_t deadline,
@@ -424,10 +434,12 @@ static void uct_varuna_own_cmd_start(uct_varuna_md_t *md, unsigned nic,
     }
 }
 
-uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
-                                             void *address, size_t length,
-                                             uint64_t iova, unsigned rights,
-                                             ucs_time_t deadline)
+/* @return The command, which is under way; NULL if there is no memory, or the life of the NIC
+ *          is over. */
+static uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
+                                                    void *address, size_t length,
+                                                    uint64_t iova, unsigned rights,
+                                                    ucs_time_t deadline)
 {
     uct_varuna_own_cmd_t *cmd = NULL;
 
@@ -451,8 +463,9 @@ uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
     return cmd;
 }
 
-uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic,
-                                               void *mr)
+/* The same: end a registration. */
+static uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic,
+                                                      void *mr)
 {
     uct_varuna_own_cmd_t *cmd = uct_varuna_own_cmd_new(md, nic,
                                                        uct_varuna_own_cmd_run_dereg);
@@ -466,7 +479,8 @@ uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic
     return cmd;
 }
 
-void uct_varuna_own_cmd_leave(uct_varuna_own_cmd_t *cmd)
+/* Release a command without waiting for it. */
+static void uct_varuna_own_cmd_leave(uct_varuna_own_cmd_t *cmd)
 {
     pthread_mutex_lock(&cmd->lock);
     cmd->is_left = 1;
@@ -502,8 +516,15 @@ static void uct_varuna_own_cmd_sleep(uct_varuna_own_cmd_t *cmd, ucs_time_t deadl
     }
 }
 
-ucs_status_t uct_varuna_own_cmd_wait(uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
-                                     void **mr_p, uint64_t *key_p)
+/* Wait for a command, and release it.
+ *
+ * @param [out] mr_p   Of a registration. NULL if it is to be ended.
+ * @param [out] key_p  The same.
+ *
+ * @return UCS_ERR_TIMED_OUT if the NIC has not answered until the deadline. A command that
+ *         ends a registration will do so later. */
+static ucs_status_t uct_varuna_own_cmd_wait(uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
+                                            void **mr_p, uint64_t *key_p)
 {
     ucs_status_t status;
 

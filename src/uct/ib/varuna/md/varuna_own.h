@@ -96,30 +96,4 @@ ucs_status_t uct_varuna_own_dereg(uct_varuna_md_t *md, uct_varuna_own_t *own);
 
 typedef struct uct_varuna_own_cmd uct_varuna_own_cmd_t;
 
-/** @return The command, which is under way; NULL if there is no memory, or the life of the NIC
- *          is over. */
-uct_varuna_own_cmd_t *uct_varuna_own_cmd_reg(uct_varuna_md_t *md, unsigned nic,
-                                             void *address, size_t length,
-                                             uint64_t iova, unsigned rights,
-                                             ucs_time_t deadline);
-
-/** The same: end a registration. */
-uct_varuna_own_cmd_t *uct_varuna_own_cmd_dereg(uct_varuna_md_t *md, unsigned nic,
-                                               void *mr);
-
-/**
- * Wait for a command, and release it.
- *
- * @param [out] mr_p   Of a registration. NULL if it is to be ended.
- * @param [out] key_p  The same.
- *
- * @return UCS_ERR_TIMED_OUT if the NIC has not answered until the deadline. A command that
- *         ends a registration will do so later.
- */
-ucs_status_t uct_varuna_own_cmd_wait(uct_varuna_own_cmd_t *cmd, ucs_time_t deadline,
-                                     void **mr_p, uint64_t *key_p);
-
-/** Release a command without waiting for it. */
-void uct_varuna_own_cmd_leave(uct_varuna_own_cmd_t *cmd);
-
 #endif

@@ -608,9 +608,6 @@ int uct_varuna_ep_post_owed_log(uct_varuna_ep_t *ep);
  * of an endpoint that is away ends with a read, and so does each with
  * UCT_VARUNA_COMPAT_FLUSH_REMOTE. varuna_placed.c. */
 
-/** Make a read of a word of the peer's logs that nobody needs of @a req. */
-void uct_varuna_req_make_read_back(uct_varuna_req_t *req);
-
 /** Post such a read in any state that has a lane: when it is complete, all earlier writes
  *  are in memory. A queue pair executes a read after the writes before it, and its data does
  *  not pass theirs. @return UCS_OK if it is posted. */

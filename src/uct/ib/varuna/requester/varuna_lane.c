@@ -340,7 +340,9 @@ void uct_varuna_ep_fail_next(uct_varuna_ep_t *ep)
     uct_varuna_ep_add_work(ep);
 }
 
-void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
+/* Requests on @a lane ran out of retries: its path failed, unless it has failed since
+ * the lane was made. */
+static void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane)
 {
     if (lane->path_gen == ep->peer->paths[lane->link].generation) {
         uct_varuna_peer_path_down(uct_varuna_ep_iface(ep), ep->peer, lane->link,

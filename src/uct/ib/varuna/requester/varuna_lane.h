@@ -49,10 +49,6 @@ void uct_varuna_ep_connect_ended(uct_varuna_ep_t *ep);
  *  and an endpoint without a lane tries the other links first. */
 void uct_varuna_ep_fail_next(uct_varuna_ep_t *ep);
 
-/** Requests on @a lane ran out of retries: its path failed, unless it has failed since
- *  the lane was made. */
-void uct_varuna_ep_path_down(uct_varuna_ep_t *ep, const uct_varuna_lane_t *lane);
-
 /** An inner endpoint of ours reported an error. */
 void uct_varuna_ep_lane_error(uct_varuna_ep_t *ep, uct_ep_h inner,
                               ucs_status_t status);

@@ -10,7 +10,8 @@
 #include "varuna_ep.h"
 #include "varuna.inl"
 
-void uct_varuna_req_make_read_back(uct_varuna_req_t *req)
+/* Make a read of a word of the peer's logs that nobody needs of @a req. */
+static void uct_varuna_req_make_read_back(uct_varuna_req_t *req)
 {
     uct_varuna_ep_t *ep = req->ep;
 

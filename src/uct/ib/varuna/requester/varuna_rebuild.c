@@ -152,7 +152,7 @@ static void uct_varuna_rebuild_count_try(uct_varuna_ep_t *ep, unsigned link,
 /* No answer to CONNECT_REQ: a peer which computes, and has no spare queue pair
  * left, answers when its application calls progress. So that is no failure of the
  * path. */
-void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
+static void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (uct_varuna_ep_is_next_stale(ep)) {
         ep->next.failed = 1;

@@ -29,7 +29,8 @@
  * all they have, as UCX looks at the quota only when others wait. */
 #define UCT_VARUNA_DC_TURN 16
 
-void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
+/* Note when and why the active lane failed. */
+static void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
 {
     ucs_time_t waited = 0;
 
@@ -57,7 +58,8 @@ void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason)
               reason, ucs_time_to_sec(waited));
 }
 
-void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
+/* Stop the active lane: it becomes the dead one. */
+static void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
 {
     ep->recovery.dead     = ep->lane;
     ep->recovery.order    = uct_varuna_ep_iface(ep)->links[ep->lane.link].
@@ -77,7 +79,7 @@ void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep)
                       !uct_varuna_rebuild_keeps_standby(ep);
 }
 
-int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
+static int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
     uct_varuna_drain_t drain              = uct_varuna_drain_check(ep, now);
@@ -184,7 +186,7 @@ static void uct_varuna_ep_await_initiator(uct_varuna_ep_t *ep)
 }
 
 /* The initiator is lost if nothing is posted. The next step handles other results. */
-void uct_varuna_ep_resume(uct_varuna_ep_t *ep)
+static void uct_varuna_ep_resume(uct_varuna_ep_t *ep)
 {
     if (uct_varuna_ep_lane_is_stale(uct_varuna_ep_iface(ep), ep) ||
         ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep))) {
@@ -228,7 +230,7 @@ static int uct_varuna_ep_catch_up(uct_varuna_ep_t *ep)
     return 1;
 }
 
-int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now)
+static int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (!uct_varuna_ep_check_lane(ep) && uct_varuna_ep_catch_up(ep)) {
         uct_varuna_ep_finish_done(ep);
@@ -237,7 +239,8 @@ int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
-int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
+/* A step in the state of that name. @return nonzero to be called again. */
+static int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     const uct_varuna_baseline_t *baseline = uct_varuna_ep_baseline(ep);
 
@@ -259,7 +262,8 @@ int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now)
     return 1;
 }
 
-int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
+/* A step in the state of that name. @return nonzero to be called again. */
+static int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     if (uct_varuna_ep_check_lane(ep)) {
         return 1;
@@ -294,7 +298,8 @@ int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now)
 
 /* --- Failure --- */
 
-void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
+/* The endpoint is about to fail: stop its lane, and note the status. */
+static void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
 {
     ucs_log_level_t level = uct_varuna_ep_iface(ep)->super.config.failure_level;
 
@@ -328,7 +333,7 @@ void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status)
 
 /* The lane is drained first: nothing may still write a user's buffer when its
  * completion is called. */
-int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
+static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     ucs_status_t status       = ep->sm.fail_status;
@@ -365,7 +370,9 @@ int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
 
 /* --- In any state --- */
 
-void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
+/* Finish in any state with a lane what may be left over there: the owed log write,
+ * and a completion of what was posted silently. */
+static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *last;
     int is_last;

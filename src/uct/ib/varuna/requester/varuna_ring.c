@@ -104,7 +104,9 @@ void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length)
 {
 }
 
-void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
+/* The callback of reads. The data of a read whose endpoint is gone is dropped: the read
+ * was canceled. */
+static void uct_varuna_req_unpack(void *arg, const void *data, size_t length)
 {
     uct_varuna_req_t *req = arg;
 

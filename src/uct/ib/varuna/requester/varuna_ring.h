@@ -345,10 +345,6 @@ uct_varuna_req_fill_bcopy(const uct_varuna_req_t *req, uct_iov_t *iov)
     iov->count  = 1;
 }
 
-/** The callback of reads. The data of a read whose endpoint is gone is dropped: the read
- *  was canceled. */
-void uct_varuna_req_unpack(void *arg, const void *data, size_t length);
-
 /** Of a read whose endpoint is gone. */
 void uct_varuna_req_unpack_nothing(void *arg, const void *data, size_t length);
 

@@ -92,29 +92,6 @@ static inline void uct_varuna_ep_add_work(uct_varuna_ep_t *ep)
 
 /* Failure recovery in epochs. varuna_recovery.c. */
 
-/** Note when and why the active lane failed. */
-void uct_varuna_recovery_note(uct_varuna_ep_t *ep, const char *reason);
-
-/** Stop the active lane: it becomes the dead one. */
-void uct_varuna_recovery_leave_lane(uct_varuna_ep_t *ep);
-
-/** The endpoint is about to fail: stop its lane, and note the status. */
-void uct_varuna_recovery_note_fatal(uct_varuna_ep_t *ep, ucs_status_t status);
-
-/** Finish in any state with a lane what may be left over there: the owed log write,
- *  and a completion of what was posted silently. */
-void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep);
-
-/** Post what waits: the lane's queue calls the endpoint, as it has resources now. */
-void uct_varuna_ep_resume(uct_varuna_ep_t *ep);
-
-/* A step in the state of that name. @return nonzero to be called again. */
-int uct_varuna_ep_step_active(uct_varuna_ep_t *ep, ucs_time_t now);
-int uct_varuna_ep_step_backlog(uct_varuna_ep_t *ep, ucs_time_t now);
-int uct_varuna_ep_step_drain(uct_varuna_ep_t *ep, ucs_time_t now);
-int uct_varuna_ep_step_repeat(uct_varuna_ep_t *ep, ucs_time_t now);
-int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now);
-
 /* --- The next lane --- */
 
 /* Connects RC in the background: the lane that the vQP changes to. varuna_rebuild.c. */
@@ -125,9 +102,6 @@ void uct_varuna_ep_connect_next(uct_varuna_ep_t *ep, ucs_time_t now);
 /** Begin to connect RC on a link. */
 void uct_varuna_ep_connect_rc(uct_varuna_ep_t *ep, unsigned link,
                               ucs_time_t now);
-
-/** Ask once more. */
-void uct_varuna_ep_connect_again(uct_varuna_ep_t *ep, ucs_time_t now);
 
 /** @return The link to make a lane on, of an endpoint that has none: one after the other
  *  has its turn, and when no lane could be had on any, they have a pause.
@@ -227,27 +201,12 @@ typedef enum uct_varuna_round {
                                    a command */
 } uct_varuna_round_t;
 
-/** @return Whether the system says that the NIC of ep->recovery.dead is gone. */
-int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep);
-
 /** @return The round of a FENCE_REQ that is sent now. */
 uint32_t uct_varuna_drain_round(const uct_varuna_ep_t *ep, ucs_time_t now);
 
 /** What has become of ep->recovery.dead, which was put into the error state when the
  *  endpoint entered its present state. */
 uct_varuna_drain_t uct_varuna_drain_check(uct_varuna_ep_t *ep, ucs_time_t now);
-
-/**
- * An answer to FENCE_REQ has come for a lane that was not flushed. The lane counts as
- * at rest when the responder has stopped its end, so that nothing more is executed or
- * answered, *and* earlier answers have left the network, or our NIC is gone.
- *
- * @param [in] flags  UCT_VARUNA_FENCE_FLAG_xx of the answer.
- * @param [in] round  Of the request that was answered, an uct_varuna_round_t: the
- *                    responder has read the log after that.
- */
-uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
-                                           uint32_t round, ucs_time_t now);
 
 /** Give up an endpoint whose lane cannot be stopped: what was posted may be executed, or
  *  an answer be written, at any later time. */

@@ -164,6 +164,10 @@ static void uct_varuna_ep_add_result(uct_varuna_ep_t *ep,
     ep->stats.ambiguous           += result->ambiguous;
 }
 
+static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep);
+static uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
+                                                  uint32_t round, ucs_time_t now);
+
 /* @return whether a lane that was not flushed has come to rest otherwise. */
 static int
 uct_varuna_ep_is_stuck_fenced(uct_varuna_ep_t *ep,
@@ -444,7 +448,8 @@ int uct_varuna_ep_decide_without_fence(uct_varuna_ep_t *ep)
  * driver has taken it away, so that its commands fail (varuna_health.h); what it has sent
  * before lives for PACKET_LIFETIME, unless the responder's queue pair is in RESET. */
 
-int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
+/* @return Whether the system says that the NIC of ep->recovery.dead is gone. */
+static int uct_varuna_drain_is_nic_gone(const uct_varuna_ep_t *ep)
 {
     const uct_varuna_iface_t *iface =
             ucs_derived_of(ep->super.super.iface, uct_varuna_iface_t);
@@ -580,8 +585,15 @@ static int uct_varuna_drain_may_receive(uct_varuna_ep_t *ep, ucs_time_t now)
     return 0;
 }
 
-uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
-                                           uint32_t round, ucs_time_t now)
+/* An answer to FENCE_REQ has come for a lane that was not flushed. The lane counts as
+ * at rest when the responder has stopped its end, so that nothing more is executed or
+ * answered, *and* earlier answers have left the network, or our NIC is gone.
+ *
+ * @param [in] flags  UCT_VARUNA_FENCE_FLAG_xx of the answer.
+ * @param [in] round  Of the request that was answered, an uct_varuna_round_t: the
+ *                    responder has read the log after that. */
+static uct_varuna_drain_t uct_varuna_drain_fenced(uct_varuna_ep_t *ep, uint32_t flags,
+                                                  uint32_t round, ucs_time_t now)
 {
     uct_varuna_iface_t *iface = ucs_derived_of(ep->super.super.iface,
                                                uct_varuna_iface_t);

@@ -344,7 +344,8 @@ ucs_status_t uct_varuna_spares_make(uct_varuna_responder_t *resp, unsigned link,
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link)
+/* Main thread: one more link, before it is there. It may be called again. */
+static ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link)
 {
     if (resp->spares.eps[link] != NULL) {
         return UCS_OK;

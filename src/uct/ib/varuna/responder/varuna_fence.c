@@ -56,6 +56,8 @@ struct uct_varuna_fence {
     ucs_time_t                 event_until;
 };
 
+static int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link);
+
 /* It does not pass what was accepted before */
 static ucs_status_t uct_varuna_fence_look_for_arrival(uct_varuna_fence_t *fence)
 {
@@ -799,7 +801,11 @@ static ucs_status_t uct_varuna_arrival_read(uct_varuna_responder_t *resp, unsign
     return status;
 }
 
-int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link)
+/* Read memory of each device of which peers have keys, over the NIC of a link. Thread of that
+ * NIC.
+ *
+ * @return Nonzero if all that this NIC has accepted has arrived; 0 if that is not known. */
+static int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link)
 {
     uct_varuna_iface_t *iface = resp->iface;
     ucs_time_t until          = ucs_get_time() +

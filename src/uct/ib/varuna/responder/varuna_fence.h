@@ -98,14 +98,6 @@ void uct_varuna_gap_forget(uct_varuna_target_t *target);
 /* Whether what a NIC has accepted for memory of devices (GPUs) has arrived there. A reset of
  * the queue pair is evidence for the host's memory alone: data for a device goes another way. */
 
-/**
- * Read memory of each device of which peers have keys, over the NIC of a link. Thread of that
- * NIC.
- *
- * @return Nonzero if all that this NIC has accepted has arrived; 0 if that is not known.
- */
-int uct_varuna_arrival_prove(uct_varuna_responder_t *resp, unsigned link);
-
 /** The link is closed. No command of its NIC's thread is under way. */
 void uct_varuna_arrival_close(uct_varuna_responder_t *resp, unsigned link);
 

@@ -330,23 +330,10 @@ void uct_varuna_responder_progress(uct_varuna_responder_t *resp);
 
 /* Targets whose requester may not know that it has them. */
 
-/** Give the clock its job. */
-void uct_varuna_unused_start(uct_varuna_responder_t *resp);
-
 /* --- Orphans --- */
 
 /* Targets whose requester died without a word, so that no CLOSE ever comes.
  * Async context, lock held, unless a function says otherwise. */
-
-/** Give the clock its job, if ORPHAN_TIMEOUT is not zero. */
-void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
-
-/** Main thread, lock not held: the target was given up. Its queue pairs go; what
- *  its requester could still use, should it live, is kept for a while. */
-void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
-
-/** Main thread: destroy those which are kept. */
-void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp);
 
 /* --- Spare queue pairs --- */
 
@@ -354,9 +341,6 @@ void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp);
 
 /** Main thread, before any other thread uses them: makes all spare endpoints that can be had. */
 ucs_status_t uct_varuna_spares_init(uct_varuna_responder_t *resp);
-
-/** Main thread: one more link, before it is there. It may be called again. */
-ucs_status_t uct_varuna_spares_add_link(uct_varuna_responder_t *resp, unsigned link);
 
 /** Destroy those that are ready on a link, which is to be closed. Main thread, lock held. */
 void uct_varuna_spares_leave_link(uct_varuna_responder_t *resp, unsigned link);

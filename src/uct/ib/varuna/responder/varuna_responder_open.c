@@ -36,6 +36,11 @@ static void uct_varuna_responder_poll_lanes(uct_varuna_responder_t *resp)
     } while ((polled > 0) && (count < UCT_VARUNA_RESPONDER_MAX_POLL));
 }
 
+static void uct_varuna_unused_start(uct_varuna_responder_t *resp);
+static void uct_varuna_orphan_start(uct_varuna_responder_t *resp);
+static void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target);
+static void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp);
+
 void uct_varuna_responder_progress(uct_varuna_responder_t *resp)
 {
     uct_varuna_target_t *target;
@@ -277,7 +282,8 @@ static void uct_varuna_unused_timer(void *arg)
     });
 }
 
-void uct_varuna_unused_start(uct_varuna_responder_t *resp)
+/* Give the clock its job. */
+static void uct_varuna_unused_start(uct_varuna_responder_t *resp)
 {
     uct_varuna_clock_add(&resp->ctl->time.clock, uct_varuna_ctl_now(resp->ctl),
                          ucs_time_from_sec(UCT_VARUNA_UNUSED_PERIOD),
@@ -400,7 +406,8 @@ static void uct_varuna_orphan_timer(void *arg)
     });
 }
 
-void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
+/* Give the clock its job, if ORPHAN_TIMEOUT is not zero. */
+static void uct_varuna_orphan_start(uct_varuna_responder_t *resp)
 {
     resp->orphan.ticked_at = uct_varuna_ctl_now(resp->ctl);
     uct_varuna_clock_add(&resp->ctl->time.clock, resp->orphan.ticked_at,
@@ -420,7 +427,9 @@ static void uct_varuna_orphan_destroy_oldest(uct_varuna_responder_t *resp)
     uct_varuna_target_destroy(resp, oldest);
 }
 
-void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
+/* Main thread, lock not held: the target was given up. Its queue pairs go; what
+ * its requester could still use, should it live, is kept for a while. */
+static void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *target)
 {
     uct_varuna_gap_end_target(target);
     uct_varuna_target_disconnect(resp, target);
@@ -433,7 +442,8 @@ void uct_varuna_orphan_keep(uct_varuna_responder_t *resp, uct_varuna_target_t *t
     }
 }
 
-void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)
+/* Main thread: destroy those which are kept. */
+static void uct_varuna_orphans_cleanup(uct_varuna_responder_t *resp)
 {
     while (!ucs_list_is_empty(&resp->targets.orphans)) {
         uct_varuna_orphan_destroy_oldest(resp);

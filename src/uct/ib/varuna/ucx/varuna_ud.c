@@ -341,6 +341,9 @@ static uct_iface_internal_ops_t uct_varuna_ud_internal_ops = {
                                 uct_varuna_ud_is_connected)
 };
 
+static ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp);
+static void uct_varuna_ud_qp_destroy(uct_varuna_ud_qp_t *qp);
+
 static UCS_CLASS_INIT_FUNC(uct_varuna_ud_iface_t, uct_iface_h data,
                            uct_worker_h worker, const uct_iface_params_t *params,
                            const uct_iface_config_t *config)
@@ -537,7 +540,8 @@ static ucs_status_t uct_varuna_ud_create_qp(uct_varuna_ud_qp_t *qp, struct ibv_p
     return UCS_OK;
 }
 
-ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
+/* Create a queue pair on the port of an inner interface. */
+static ucs_status_t uct_varuna_ud_qp_create(uct_ib_iface_t *ib, uct_varuna_ud_qp_t *qp)
 {
     uct_ib_md_t *md = uct_ib_iface_md(ib);
     size_t mtu      = uct_varuna_ud_mtu(ib);
@@ -599,7 +603,7 @@ err_frags:
     return status;
 }
 
-void uct_varuna_ud_qp_destroy(uct_varuna_ud_qp_t *qp)
+static void uct_varuna_ud_qp_destroy(uct_varuna_ud_qp_t *qp)
 {
     ibv_destroy_qp(qp->qp);
     ibv_destroy_cq(qp->cq);

@@ -136,11 +136,6 @@ typedef struct uct_varuna_ud_qp {
 typedef void (*uct_varuna_ud_received_t)(void *arg, uint8_t am_id, void *msg,
                                          size_t length);
 
-/** Create a queue pair on the port of an inner interface. */
-ucs_status_t uct_varuna_ud_qp_create(struct uct_ib_iface *ib, uct_varuna_ud_qp_t *qp);
-
-void uct_varuna_ud_qp_destroy(uct_varuna_ud_qp_t *qp);
-
 /** @return A buffer for the next message, NULL if all are in use. */
 uct_varuna_ud_send_t *uct_varuna_ud_qp_get(uct_varuna_ud_qp_t *qp);
 
@@ -162,12 +157,6 @@ unsigned uct_varuna_ud_qp_progress(uct_varuna_ud_qp_t *qp,
 
 /** Have the queue pair send and receive: after it was created, or after RESET. */
 ucs_status_t uct_varuna_ud_qp_start(uct_varuna_ud_qp_t *qp);
-
-/** Have the NIC receive a datagram. */
-void uct_varuna_ud_qp_post_recv(uct_varuna_ud_qp_t *qp, unsigned index);
-
-/** A send has failed: start the queue pair again, if its state says so. */
-void uct_varuna_ud_qp_repair(uct_varuna_ud_qp_t *qp);
 
 /** Take the events that were raised; with @a again, ask for another one.
  *  @return UCS_ERR_BUSY if there were some. */

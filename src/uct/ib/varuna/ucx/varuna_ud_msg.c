@@ -64,6 +64,8 @@ static unsigned uct_varuna_ud_num_posted(const struct ibv_send_wr *wrs, unsigned
     return ((ret == 0) || (bad == NULL)) ? count : (bad - wrs);
 }
 
+static void uct_varuna_ud_qp_repair(uct_varuna_ud_qp_t *qp);
+
 static ucs_status_t uct_varuna_ud_refused(uct_varuna_ud_qp_t *qp, int ret,
                                           unsigned num_posted, unsigned count)
 {
@@ -134,7 +136,7 @@ static void uct_varuna_ud_send_completed(uct_varuna_ud_qp_t *qp, const struct ib
 
 /* A NIC that is gone takes none, and sends no completions either. What it does not write
  * of the GRH is 0 (varuna_frag.h). */
-void uct_varuna_ud_qp_post_recv(uct_varuna_ud_qp_t *qp, unsigned index)
+static void uct_varuna_ud_qp_post_recv(uct_varuna_ud_qp_t *qp, unsigned index)
 {
     struct ibv_sge sge = {
         .addr   = (uintptr_t)(qp->recvs + (index * qp->recv_size)),
@@ -289,7 +291,7 @@ static ucs_status_t uct_varuna_ud_restart(uct_varuna_ud_qp_t *qp)
 
 /* The completion may be seen before the queue pair's new state is, so one that seems to work
  * is looked at again. */
-void uct_varuna_ud_qp_repair(uct_varuna_ud_qp_t *qp)
+static void uct_varuna_ud_qp_repair(uct_varuna_ud_qp_t *qp)
 {
     struct ibv_qp_init_attr init_attr;
     struct ibv_qp_attr attr;

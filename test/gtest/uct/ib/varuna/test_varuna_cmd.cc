@@ -157,7 +157,6 @@ UCS_TEST_F(test_varuna_cmd, one_after_the_other) {
         EXPECT_TRUE(sigismember(&cmds[i].blocked, SIGALRM));
     }
 
-    EXPECT_EQ(3u, uct_varuna_cmds_count(m_cmds[0]));
     EXPECT_FALSE(is_readable());
 }
 
@@ -176,7 +175,6 @@ UCS_TEST_F(test_varuna_cmd, two_parts) {
         EXPECT_EQ(UCS_ERR_IO_ERROR, cmds[i].status);
         EXPECT_EQ(i + 5, cmds[i].given) << "after the first parts of all";
     }
-    EXPECT_EQ(4u, uct_varuna_cmds_count(m_cmds[0]));
 }
 
 /* Its second part is canceled as a command is that was not given */
@@ -217,7 +215,6 @@ UCS_TEST_F(test_varuna_cmd, done_where_it_is_dispatched) {
 /* A NIC that hangs delays no other one, and is known to hang */
 UCS_TEST_F(test_varuna_cmd, other_nic) {
     command hung, other, next;
-    ucs_time_t before;
 
     hang(0, hung);
     submit(0, next);
@@ -228,22 +225,10 @@ UCS_TEST_F(test_varuna_cmd, other_nic) {
     EXPECT_TRUE(uct_varuna_cmds_is_hung(m_cmds[0]));
     EXPECT_FALSE(uct_varuna_cmds_is_hung(m_cmds[1]));
 
-    /* It is answered in the end, but that was no answer in time */
-    before = ucs_get_time();
-    EXPECT_LT(uct_varuna_cmds_answered_at(m_cmds[0]), before);
     sem_post(&hung.go);
     await(hung);
     await(next);
     EXPECT_FALSE(uct_varuna_cmds_is_hung(m_cmds[0]));
-    EXPECT_EQ(2u, uct_varuna_cmds_count(m_cmds[0]));
-
-    /* One that is answered in time, for which its thread may lack the CPU */
-    while (uct_varuna_cmds_answered_at(m_cmds[0]) <= before) {
-        command again;
-
-        submit(0, again);
-        await(again);
-    }
 }
 
 /* Whether an answer is worth waiting for: not if the NIC hangs */
@@ -290,17 +275,6 @@ UCS_TEST_F(test_varuna_cmd, waits_for_cpu) {
     EXPECT_FALSE(uct_varuna_cmds_may_answer(m_cmds[0], &cmd, 0));
 }
 
-UCS_TEST_F(test_varuna_cmd, slow_answer) {
-    ucs_time_t answered_at = uct_varuna_cmds_answered_at(m_cmds[0]);
-    command hung;
-
-    hang(0, hung);
-    usleep((useconds_t)(UCT_VARUNA_CMD_HUNG * 1.5e6));
-    sem_post(&hung.go);
-    await(hung);
-    EXPECT_EQ(answered_at, uct_varuna_cmds_answered_at(m_cmds[0]));
-}
-
 /* Commands whose time is over are not given */
 UCS_TEST_F(test_varuna_cmd, deadline) {
     command hung, late, timely;
@@ -314,7 +288,6 @@ UCS_TEST_F(test_varuna_cmd, deadline) {
     EXPECT_EQ(UCS_ERR_TIMED_OUT, late.status);
     EXPECT_EQ(0u, late.given);
     EXPECT_EQ(UCS_ERR_IO_ERROR, timely.status);
-    EXPECT_EQ(2u, uct_varuna_cmds_count(m_cmds[0]));
 }
 
 /* The waiting caller is gone: queued commands are canceled at once, the one in progress

@@ -100,6 +100,13 @@ static int uct_varuna_amo_is_fenced_off(const uct_varuna_amo_ext_t *amo)
             ep->hot.num_reqs) > 0;
 }
 
+static void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic, uint32_t epoch);
+static ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
+                                             uct_varuna_amo_ext_t *amo);
+static void uct_varuna_amo_check_home(uct_varuna_iface_t *iface,
+                                      uct_varuna_ep_t *ep);
+static void uct_varuna_amo_home_listen(uct_varuna_requester_t *requester);
+
 /* The next action, if something may be in its way */
 static UCS_F_NOINLINE ucs_status_t
 uct_varuna_amo_post_slow(uct_varuna_iface_t *iface, uct_varuna_amo_ext_t *amo)
@@ -194,7 +201,9 @@ static int uct_varuna_amo_must_wait(uct_varuna_amo_ext_t *amo, ucs_status_t stat
     return 1;
 }
 
-int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
+/* Post the next actions of all atomics which have one. @return Nonzero if some
+ * wait for resources, so that the endpoint must stay in the work list. */
+static int uct_varuna_amo_progress(uct_varuna_ep_t *ep)
 {
     uct_varuna_iface_t *iface = uct_varuna_ep_iface(ep);
     int waiting               = 0;
@@ -336,7 +345,7 @@ static void uct_varuna_amo_back_off(uct_varuna_amo_ext_t *amo)
 }
 
 /* The state machine has a next action. */
-void uct_varuna_amo_advance(uct_varuna_amo_ext_t *amo)
+static void uct_varuna_amo_advance(uct_varuna_amo_ext_t *amo)
 {
     if (amo->sm.act.type == UCT_VARUNA_AMO_ACT_NONE) {
         uct_varuna_amo_finish(amo, UCS_OK);
@@ -427,7 +436,8 @@ void uct_varuna_amo_pair_completion(uct_completion_t *comp)
     uct_varuna_ep_finished_some(ep);
 }
 
-void uct_varuna_amo_collect(const uct_varuna_req_t *req)
+/* A request of an atomic is finished: take its result. */
+static void uct_varuna_amo_collect(const uct_varuna_req_t *req)
 {
     uct_varuna_amo_ext_t *amo;
 
@@ -496,7 +506,9 @@ ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, const uct_varuna_amo_args
     return uct_varuna_req_infos[args->type].has_answer ? UCS_INPROGRESS : UCS_OK;
 }
 
-void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
+/* The endpoint failed or is destroyed: finish all atomics with @a status. Their
+ * requests must be finished already. */
+static void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
 {
     while (!ucs_list_is_empty(&ep->amo.all)) {
         uct_varuna_amo_finish(ucs_list_head(&ep->amo.all, uct_varuna_amo_ext_t, super.all),
@@ -634,7 +646,8 @@ const uct_varuna_amo_ops_t uct_varuna_amo_extended_ops = {
 /* One atomic, or one access of it, at a time is sent to the peer's home NIC until it is
  * answered (rule 12). varuna_home.c is the peer's side. */
 
-void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic, uint32_t epoch)
+/* The peer has reported its home NIC. */
+static void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic, uint32_t epoch)
 {
     uct_varuna_amo_home_learn(ep, &uct_varuna_ep_ext(ep)->home, nic, epoch);
 }
@@ -672,8 +685,8 @@ static void uct_varuna_amo_send_home(uct_varuna_ep_t *ep)
 }
 
 /* Rule 12: exactly once, because the peer keeps the answer to its number. */
-ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
-                                      uct_varuna_amo_ext_t *amo)
+static ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
+                                             uct_varuna_amo_ext_t *amo)
 {
     uct_varuna_ep_t *ep = amo->super.ep;
 
@@ -690,8 +703,8 @@ ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
 }
 
 /* Ask again. */
-void uct_varuna_amo_check_home(uct_varuna_iface_t *iface,
-                               uct_varuna_ep_t *ep)
+static void uct_varuna_amo_check_home(uct_varuna_iface_t *iface,
+                                      uct_varuna_ep_t *ep)
 {
     if (uct_varuna_amo_retry_is_due(ep)) {
         uct_varuna_amo_send_home(ep);
@@ -739,7 +752,8 @@ static void uct_varuna_amo_home_answer(void *arg, unsigned link,
     }
 }
 
-void uct_varuna_amo_home_listen(uct_varuna_requester_t *requester)
+/* Register the handler of HOME_REP. */
+static void uct_varuna_amo_home_listen(uct_varuna_requester_t *requester)
 {
     static const uct_varuna_bus_reg_t row = {
         UCT_VARUNA_CTL_HOME_REP, UCT_VARUNA_BUS_MAIN, uct_varuna_amo_home_answer

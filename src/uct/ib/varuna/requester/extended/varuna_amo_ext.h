@@ -131,17 +131,6 @@ static inline int uct_varuna_amo_lane_is_home(uct_varuna_ep_t *ep)
  */
 ucs_status_t uct_varuna_amo_start(uct_varuna_ep_t *ep, const uct_varuna_amo_args_t *args);
 
-/** Post the next actions of all atomics which have one. @return Nonzero if some
- *  wait for resources, so that the endpoint must stay in the work list. */
-int uct_varuna_amo_progress(uct_varuna_ep_t *ep);
-
-/** A request of an atomic is finished: take its result. */
-void uct_varuna_amo_collect(const uct_varuna_req_t *req);
-
-/** The endpoint failed or is destroyed: finish all atomics with @a status. Their
- *  requests must be finished already. */
-void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
-
 /**
  * Post the action on the lane, with a slot if it needs one.
  *
@@ -150,26 +139,6 @@ void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status);
  */
 ucs_status_t uct_varuna_amo_post_lane(uct_varuna_iface_t *iface,
                                       uct_varuna_amo_ext_t *amo);
-
-/**
- * Send the action to the home NIC, or the whole atomic if it has not begun.
- *
- * @return UCS_OK, or UCS_ERR_BUSY if it has another one of this endpoint.
- */
-ucs_status_t uct_varuna_amo_post_home(uct_varuna_iface_t *iface,
-                                      uct_varuna_amo_ext_t *amo);
-
-/** Ask the home NIC again, if it is time. */
-void uct_varuna_amo_check_home(uct_varuna_iface_t *iface, uct_varuna_ep_t *ep);
-
-/** The peer has reported its home NIC. */
-void uct_varuna_amo_learn_home(uct_varuna_ep_t *ep, uint8_t nic, uint32_t epoch);
-
-/** Register the handler of HOME_REP. */
-void uct_varuna_amo_home_listen(uct_varuna_requester_t *requester);
-
-/** The state machine has the result of its action: continue with the next one. */
-void uct_varuna_amo_advance(uct_varuna_amo_ext_t *amo);
 
 /** Completion of an action on the lane. */
 void uct_varuna_amo_step_completion(uct_completion_t *comp);

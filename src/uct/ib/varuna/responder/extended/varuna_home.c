@@ -47,8 +47,9 @@ static uint8_t uct_varuna_home_link(uct_varuna_home_t *home,
 
 /* --- Jobs --- */
 
-void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
-                           ucs_status_t status)
+/* Send the answer of the target's last access, or a first one. */
+static void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
+                                  ucs_status_t status)
 {
     uct_varuna_home_client_t *client = job->client;
     uct_varuna_ctl_home_rep_t *rep;
@@ -71,6 +72,13 @@ void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
     uct_varuna_ctl_reply(home->ctl, client->peer, job->link, &job->hdr,
                          UCT_VARUNA_CTL_HOME_REP, rep, sizeof(*rep));
 }
+
+static int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job);
+static void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
+                                uint64_t word);
+static ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
+                                        uct_varuna_job_t *job, unsigned link,
+                                        uint8_t nic);
 
 /* A job that cannot run now is tried again: by the timer, after a kick, or with the
  * next request. */
@@ -172,10 +180,11 @@ static void uct_varuna_home_refuse(uct_varuna_home_t *home,
     uct_varuna_home_reply(home, &job, UCS_ERR_INVALID_ADDR);
 }
 
-void uct_varuna_home_request(uct_varuna_home_t *home,
-                             uct_varuna_home_client_t *client, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr,
-                             const uct_varuna_ctl_home_req_t *req)
+/* HOME_REQ of a requester; the message has been checked. */
+static void uct_varuna_home_request(uct_varuna_home_t *home,
+                                    uct_varuna_home_client_t *client, unsigned link,
+                                    const uct_varuna_ctl_hdr_t *hdr,
+                                    const uct_varuna_ctl_home_req_t *req)
 {
     uct_varuna_job_t *job;
 
@@ -368,7 +377,9 @@ static void uct_varuna_job_find_out(uct_varuna_home_t *home,
     }
 }
 
-int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job)
+/* Before its next access: get a slot, and decide what a lost access was. @return Zero if it
+ * has to wait. */
+static int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job)
 {
     if (!job->begun) {
         if (!uct_varuna_job_begin(home, job)) {
@@ -406,8 +417,9 @@ static int uct_varuna_job_is_mark(const uct_varuna_job_t *job)
     return (job->act.type == UCT_VARUNA_AMO_ACT_CAS_MARK) || job->second;
 }
 
-void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
-                         uint64_t word)
+/* The access of the first job gave @a word. */
+static void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
+                                uint64_t word)
 {
     if ((job->act.width == sizeof(uint32_t)) && !uct_varuna_job_is_mark(job)) {
         word &= UINT32_MAX;
@@ -528,9 +540,9 @@ static ucs_status_t uct_varuna_job_cas_mark(uct_varuna_home_t *home,
 /* Rule 12: each access goes through the loopback of the home NIC, because the CPU's
  * atomics need not be atomic with the NIC's. The CPU may read bodies, and write our
  * own. */
-ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
-                                 uct_varuna_job_t *job, unsigned link,
-                                 uint8_t nic)
+static ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
+                                        uct_varuna_job_t *job, unsigned link,
+                                        uint8_t nic)
 {
     const uct_varuna_amo_act_t *act = &job->act;
     uct_varuna_access_t *access     = home->access;

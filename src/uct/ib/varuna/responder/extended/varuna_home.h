@@ -164,12 +164,6 @@ static inline uct_varuna_home_t *uct_varuna_home(uct_varuna_responder_t *resp)
     return (uct_varuna_home_t*)resp->amo_part;
 }
 
-/** HOME_REQ of a requester; the message has been checked. */
-void uct_varuna_home_request(uct_varuna_home_t *home,
-                             uct_varuna_home_client_t *client, unsigned link,
-                             const uct_varuna_ctl_hdr_t *hdr,
-                             const uct_varuna_ctl_home_req_t *req);
-
 /** Add a job, to be filled in. @return NULL if there are too many. */
 uct_varuna_job_t *uct_varuna_home_job_create(uct_varuna_home_t *home);
 
@@ -198,31 +192,13 @@ void uct_varuna_blocks_close_client(uct_varuna_home_t *home,
 
 /* --- Jobs --- */
 
-/** Post the access of the first job on the loopback of @a link, whose NIC is
- *  @a nic. @return As UCT does: UCS_INPROGRESS, or UCS_OK if it is done. */
-ucs_status_t uct_varuna_job_post(uct_varuna_home_t *home,
-                                 uct_varuna_job_t *job, unsigned link,
-                                 uint8_t nic);
-
-/** The access of the first job gave @a word. */
-void uct_varuna_job_next(uct_varuna_home_t *home, uct_varuna_job_t *job,
-                         uint64_t word);
-
 /** The access failed. After home->rest_at it cannot be executed any more. */
 void uct_varuna_job_failed(uct_varuna_home_t *home, uct_varuna_job_t *job,
                            ucs_status_t status);
 
-/** Before its next access: get a slot, and decide what a lost access was. @return Zero if it
- *  has to wait. */
-int uct_varuna_job_prepare(uct_varuna_home_t *home, uct_varuna_job_t *job);
-
 /** The next access of a sweep ends the generation that its slot's owner has left: it is not used
  *  again (rule 1). */
 void uct_varuna_job_advance(uct_varuna_home_t *home, uct_varuna_job_t *job);
-
-/** Send the answer of the target's last access, or a first one. */
-void uct_varuna_home_reply(uct_varuna_home_t *home, uct_varuna_job_t *job,
-                           ucs_status_t status);
 
 /* --- Moves --- */
 
@@ -233,9 +209,6 @@ void uct_varuna_home_move_init(uct_varuna_responder_t *resp);
 void uct_varuna_arena_adopt(uct_varuna_home_t *home);
 
 /* --- The worker --- */
-
-/** The worker's period is over: resolve slots of dead or slow owners. */
-void uct_varuna_worker_step(uct_varuna_home_t *home);
 
 /** Read the targets of slots in own_left, and take back those whose generations are over. */
 void uct_varuna_worker_free_own(uct_varuna_home_t *home);

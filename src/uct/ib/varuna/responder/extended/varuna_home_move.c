@@ -473,7 +473,8 @@ static void uct_varuna_worker_help_old(uct_varuna_home_t *home)
     }
 }
 
-void uct_varuna_worker_step(uct_varuna_home_t *home)
+/* The worker's period is over: resolve slots of dead or slow owners. */
+static void uct_varuna_worker_step(uct_varuna_home_t *home)
 {
     if ((home->arena.slots != NULL) && !uct_varuna_worker_has_sweeps(home)) {
         uct_varuna_arena_adopt(home);
