@@ -5,6 +5,7 @@
  * cannot be written, as on a real doorbell. Needs no fabric.
  */
 
+#include <cpuid.h>
 #include <common/test.h>
 
 extern "C" {
@@ -150,14 +151,22 @@ UCS_TEST_F(test_emu_insn, movnti)
     expect_store(EMU_INSN_VALUE, 8);
 }
 
-UCS_TEST_SKIP_COND_F(test_emu_insn, movbe, !__builtin_cpu_supports("movbe"))
+/* GCC's __builtin_cpu_supports() knows it since version 11 */
+static bool has_movbe()
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_MOVBE);
+}
+
+UCS_TEST_SKIP_COND_F(test_emu_insn, movbe, !has_movbe())
 {
     asm volatile("movbe %0, (%1)" : : "r"(EMU_INSN_VALUE), "r"(m_page)
                  : "memory");
     expect_store(__builtin_bswap64(EMU_INSN_VALUE), 8);
 }
 
-UCS_TEST_SKIP_COND_F(test_emu_insn, movbe_32, !__builtin_cpu_supports("movbe"))
+UCS_TEST_SKIP_COND_F(test_emu_insn, movbe_32, !has_movbe())
 {
     asm volatile("movbe %0, (%1)" : : "r"(0x12345678), "r"(m_page)
                  : "memory");
