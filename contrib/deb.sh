@@ -47,7 +47,7 @@ install -D -m 644 "$top/LICENSE" "$package/usr/share/doc/rc-varuna/copyright"
 install -m 644 "$top/README.md" "$top/NEWS" "$top"/docs/*.md \
     "$package/usr/share/doc/rc-varuna/"
 
-version=$(sed -n 's/^PACKAGE_VERSION=.//p' "$top/configure" | tr -d "'" | head -1)
+version=$(sed -n 's/^PACKAGE_VERSION=.//p' "$top/configure" | tr -d "'" | sed -n 1p)
 maintainer="${DEBFULLNAME:-rc_varuna authors} <${DEBEMAIL:-rc_varuna@localhost}>"
 printf 'rc-varuna (%s) unstable; urgency=low\n\n  * See NEWS.\n\n -- %s  %s\n' \
     "$version" "$maintainer" "$(date -R -r "$top/NEWS")" |

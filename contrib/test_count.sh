@@ -67,7 +67,7 @@ count_gtest() {
 count_tap() {
     local log=$1 status=$2 plan passed seen failed
 
-    plan=$(sed -n 's/^1\.\.\([0-9]\{1,\}\)$/\1/p' "$log" | head -n 1)
+    plan=$(sed -n 's/^1\.\.\([0-9]\{1,\}\)$/\1/p' "$log" | sed -n 1p)
     seen=$(grep -a -cE '^(not )?ok( |$)' "$log" || true)
     passed=$(grep -a -E '^ok( |$)' "$log" | grep -a -vciE '# *(skip|todo)' || true)
     failed=$((seen - passed))

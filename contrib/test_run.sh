@@ -216,9 +216,9 @@ print_times() {
         [ -e "$log" ] || continue
         read -r wall cpu <"$log"
         echo "$wall s $(basename "$log" .log.time) ($cpu s of processors)"
-    done | sort -rn | head -n "${1:-10}"
+    done | sort -rn | sed -n "1,${1:-10}p"
     echo "tests:"
     for log in "$logs"/*.log; do
         [ ! -e "$log.count" ] || times_of "$log" | sed "s|\$| ($(basename "$log" .log))|"
-    done | sort -rn | head -n "${1:-10}"
+    done | sort -rn | sed -n "1,${1:-10}p"
 }

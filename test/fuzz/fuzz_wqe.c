@@ -11,8 +11,6 @@
 #include <arpa/inet.h>
 #include <infiniband/mlx5dv.h>
 
-#define WQE_MAX_BB 32
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input_t in = { data, size };

@@ -100,7 +100,7 @@ test_runtime_that_is_old_enough() {
 # moved_ucx: copies the installed UCX to the prefix ./moved
 moved_ucx() {
     local lib
-    lib=$(ldd "$(command -v ucx_info)" | awk '/libuct\.so/ {print $3; exit}')
+    lib=$(ldd "$(command -v ucx_info)" | awk '/libuct\.so/ && !n++ {print $3}')
     lib=$(dirname "$(readlink -f "$lib")")
     mkdir -p moved/bin moved/lib
     cp "$(command -v ucx_info)" moved/bin/

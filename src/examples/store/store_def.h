@@ -113,11 +113,6 @@ static inline unsigned store_owner_terminal(uint64_t owner)
     return (owner >> 48) - 1;
 }
 
-static inline uint64_t store_owner_number(uint64_t owner)
-{
-    return owner & ((1ul << 48) - 1);
-}
-
 static inline uint64_t store_now(void)
 {
     struct timespec now;

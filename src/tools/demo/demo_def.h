@@ -20,7 +20,6 @@
 
 #define demo_min(_a, _b)          (((_a) < (_b)) ? (_a) : (_b))
 #define demo_max(_a, _b)          (((_a) > (_b)) ? (_a) : (_b))
-#define demo_container(_p, _t, _m) ((_t*)((char*)(_p) - offsetof(_t, _m)))
 
 
 /**

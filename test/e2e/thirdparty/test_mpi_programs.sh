@@ -102,7 +102,7 @@ how_it_ended() {
 # what_it_said: prints lines that may explain a failure. RC_VARUNA_KEEP keeps the log
 what_it_said() {
     [ -z "${RC_VARUNA_KEEP:-}" ] || cp job.log "$RC_VARUNA_KEEP"
-    grep -a -E -A 12 'FATAL|Assertion|: UCX  ERROR|UCX  ERROR' job.log | head -n 40
+    grep -a -E -A 12 'FATAL|Assertion|: UCX  ERROR|UCX  ERROR' job.log | sed -n 1,40p
     grep -a -v ' UCX  ' job.log | tail -n 5
 }
 

@@ -398,11 +398,6 @@ ucs_status_t uct_varuna_tl_flush(uct_ep_h ep, unsigned kind, uct_completion_t *c
     return uct_ep_flush(ep, 0, comp);
 }
 
-int uct_varuna_tl_drops_messages(unsigned kind)
-{
-    return 0;
-}
-
 ucs_status_t uct_varuna_ud_open(uct_iface_h data, uct_worker_h worker,
                                 const uct_iface_params_t *params, uct_iface_h *iface_p)
 {
