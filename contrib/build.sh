@@ -17,16 +17,19 @@ set -euo pipefail
 prog=build
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+with_src=
 while :; do
     case ${1:-} in
     --ucx) RC_VARUNA_UCX=${2:?UCX_PREFIX is missing} ;;
-    --ucx-src) RC_VARUNA_UCX_SRC=${2:?DIR is missing} ;;
+    --ucx-src) RC_VARUNA_UCX_SRC=${2:?DIR is missing} with_src=yes ;;
     *) break ;;
     esac
     shift 2
 done
 only_help "$@"
 [ $# -le 1 ] || die "at most one PREFIX"
+[ -z "$with_src" ] || [ -n "${RC_VARUNA_UCX:-}" ] ||
+    die "--ucx UCX_PREFIX is missing: the UCX that was built from $RC_VARUNA_UCX_SRC"
 prefix=$(readlink -m "${1:-${RC_VARUNA_PREFIX:-$top/_install}}")
 
 # ucx_arguments: prints the arguments of configure for the UCX; installs Debian's if no

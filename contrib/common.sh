@@ -50,10 +50,12 @@ die() {
 # status
 quietly() {
     local log=$1 pid start=$SECONDS step=${tell_every:-10} status=0
-    local next=$step
+    local next=$step traps
     shift
     "$@" >"$log" 2>&1 &
     pid=$!
+    traps=$(trap -p INT TERM)
+    trap 'kill "$pid" 2>/dev/null; exit 130' INT TERM # It ignores SIGINT itself
     while kill -0 "$pid" 2>/dev/null; do
         pause 0.2
         if ((SECONDS - start >= next)); then
@@ -63,6 +65,8 @@ quietly() {
         fi
     done
     wait "$pid" || status=$?
+    trap - INT TERM
+    eval "$traps"
     if ((status != 0)); then
         tail -n 30 "$log" >&2
         say "the whole log is in $log"

@@ -21,10 +21,12 @@ suite_name() {
 # watch LOG COMMAND...: runs it, appends its output to LOG, and sometimes prints the
 # last line
 watch() {
-    local log=$1 pid next=$((SECONDS + tell_every)) status=0 start=$SECONDS
+    local log=$1 pid next=$((SECONDS + tell_every)) status=0 start=$SECONDS traps
     shift
     "$@" >>"$log" 2>&1 </dev/null &
     pid=$!
+    traps=$(trap -p INT TERM)
+    trap 'kill "$pid" 2>/dev/null; exit 130' INT TERM # It ignores SIGINT itself
     while kill -0 "$pid" 2>/dev/null; do
         pause 0.1
         if ((SECONDS >= next)); then
@@ -33,6 +35,8 @@ watch() {
         fi
     done
     wait "$pid" || status=$?
+    trap - INT TERM
+    eval "$traps"
     return "$status"
 }
 

@@ -36,7 +36,6 @@ enum {
 typedef struct {
     char name[64]; /* Of the socket: its pid and more, or else its pid only */
     int  pid_length;
-    int  fd;
     int  is_named; /* Shown by its name, as another one has its pid */
 } ctl_process_t;
 
@@ -154,45 +153,52 @@ static int ctl_is_meant(const ctl_process_t *process, const char *words)
 }
 
 /* A socket gets its name when it listens, so its process is gone if nobody does. No other
- * one will have that name. @return Whether the process lives. */
-static int ctl_open(const ctl_t *ctl, ctl_process_t *process)
+ * one will have that name. @return The connection, -1: the process is gone, or can't be
+ * reached, which fails. */
+static int ctl_open(ctl_t *ctl, const ctl_process_t *process)
 {
     char path[PATH_MAX + sizeof(process->name) + sizeof(UCT_VARUNA_ADMIN_SUFFIX)];
     struct sockaddr_un addr;
+    int fd;
 
     snprintf(path, sizeof(path), "%s/%s" UCT_VARUNA_ADMIN_SUFFIX, ctl->dir,
              process->name);
-    process->fd = ctl_connect(path, &addr);
-    if ((process->fd < 0) && (errno == ECONNREFUSED)) {
+    fd = ctl_connect(path, &addr);
+    if ((fd < 0) && (errno == ECONNREFUSED)) {
         unlink(path);
-    } else if ((process->fd < 0) && (errno != ENOENT)) {
+    } else if ((fd < 0) && (errno != ENOENT)) {
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
+        ctl->status = CTL_FAILED;
     }
 
-    return process->fd >= 0;
+    return fd;
 }
 
-/* Each answer ends a connection. @return 0, or -1 after a message. */
-static int ctl_ask(const ctl_t *ctl, const char *pid, ctl_process_t *process)
+/* It is connected now, and not with all others: a process leaves a connection without a
+ * request. Each answer ends one. @return 0, or -1 after a message. */
+static int ctl_ask(ctl_t *ctl, const char *pid, const ctl_process_t *process)
 {
     unsigned tries = CTL_TIMEOUT * 1000000 / CTL_AGAIN;
     char answer[UCT_VARUNA_ADMIN_ANSWER_MAX + 1];
-    int ret;
+    int fd, ret;
 
-    while ((ret = ctl_ask_once(ctl, pid, process->fd, answer, sizeof(answer))) == 0) {
-        if (strcmp(answer, UCT_VARUNA_ADMIN_BUSY) || (--tries == 0)) {
-            return ctl_print(pid, answer);
-        }
-
-        close(process->fd);
-        usleep(CTL_AGAIN);
-        if (!ctl_open(ctl, process)) {
+    while (1) {
+        fd = ctl_open(ctl, process);
+        if (fd < 0) {
             fprintf(stderr, "%s: ended before it answered\n", pid);
             return -1;
         }
-    }
 
-    return ret;
+        ret = ctl_ask_once(ctl, pid, fd, answer, sizeof(answer));
+        close(fd);
+        if (ret != 0) {
+            return ret;
+        } else if (strcmp(answer, UCT_VARUNA_ADMIN_BUSY) || (--tries == 0)) {
+            return ctl_print(pid, answer);
+        }
+
+        usleep(CTL_AGAIN);
+    }
 }
 
 static void ctl_add(ctl_t *ctl, const ctl_process_t *process)
@@ -242,12 +248,13 @@ static void ctl_mark_equal_pids(ctl_t *ctl)
     }
 }
 
-/* Connect to the processes that live */
+/* The processes that live */
 static void ctl_find(ctl_t *ctl, const char *words)
 {
     ctl_process_t process;
     struct dirent *entry;
     DIR *dir;
+    int fd;
 
     dir = opendir(ctl->dir);
     if (dir == NULL) {
@@ -256,7 +263,8 @@ static void ctl_find(ctl_t *ctl, const char *words)
 
     while ((entry = readdir(dir)) != NULL) {
         if (ctl_parse_name(entry->d_name, &process) && ctl_is_meant(&process, words) &&
-            ctl_open(ctl, &process)) {
+            ((fd = ctl_open(ctl, &process)) >= 0)) {
+            close(fd);
             ctl_add(ctl, &process);
         }
     }
@@ -279,9 +287,6 @@ static void ctl_command(ctl_t *ctl)
             printf("%s\n", shown);
         } else if (ctl_ask(ctl, shown, process) != 0) {
             ctl->status = CTL_FAILED;
-        }
-        if (process->fd >= 0) {
-            close(process->fd);
         }
     }
     free(ctl->processes);

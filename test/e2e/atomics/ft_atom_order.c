@@ -300,6 +300,10 @@ static void ft_order_placed(ft_order_t *order)
 
         if (i % 3 == 0) {
             ft_fence(order);
+            /* In every other one of these rounds another put is the first after the fence */
+            while ((i % 2 == 0) && !ft_put(order, 1, i)) {
+                ft_progress(order, since);
+            }
         } else if (i % 3 == 1) {
             ft_wait_for_flush(order);
         } else {

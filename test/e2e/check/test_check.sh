@@ -9,11 +9,13 @@
 
 check_program=$RCV_PREFIX/bin/rc_varuna_check
 
+server_options=()
+
 # server_start [OPTION...]: starts the server on host 1
 server_start() {
     next_port
     timeout 600 "$emu" exec -n "$fabric" 1 -- "$check_program" --bind 127.0.0.1 \
-        -p $port "$@" server >server.log 2>&1 &
+        -p $port "${server_options[@]}" "$@" server >server.log 2>&1 &
     server=$!
     await_listener $port $server
 }
@@ -84,6 +86,14 @@ test_kind_nics_pass() {
         dead-writes; do
         grep -qE "^$name " out || fail "$name has not run"
     done
+}
+
+# The server runs none of its own checks then
+test_only_on_the_server() {
+    server_options=(--only psn)
+    fabric_up
+    run_check 3 --only psn
+    result ok psn
 }
 
 # A cut without a port event here: PSN and memory agree nevertheless

@@ -138,16 +138,17 @@ jobs_stop() {
     stop=
 }
 
-# is_on_rc: one put, or addition; whether the client's endpoint is on RC
+# is_on_rc [COUNT]: one put, or addition; whether the client's endpoint came to RC COUNT times (1)
 warm_ups=0
 is_on_rc() {
     ask client "warm$([ $job != ft_job ] || echo " $((++warm_ups))")"
-    grep -q 'planned swap from dc .* to rc' client.log || { ask client "idle 0.02" && false; }
+    has_lines client.log 'planned swap from dc .* to rc' "${1:-1}" ||
+        { ask client "idle 0.02" && false; }
 }
 
-# wait_for_rc: waits until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
+# wait_for_rc [COUNT]: waits until the client's endpoint is on RC (needs UCX_LOG_LEVEL=debug)
 wait_for_rc() {
-    comes is_on_rc || fail "the endpoint does not get RC"
+    comes is_on_rc "$@" || fail "the endpoint does not get RC"
 }
 
 # jobs_on_rc [OPTION...]: both, on a fabric with these options, and the client is on RC

@@ -432,7 +432,7 @@ test_fence_does_not_wait_for_a_hung_nic() {
     ask client "run 1 put_short 0"
     switched_within 29000 mlx5_0:1
     slow_nic_acted
-    wait_for_rc
+    wait_for_rc 2
     fault packet host=1 link=1 type=rc op=write nth=3 silent=1:1
     ask client "run 2 put_short 0"
     faults_fired

@@ -32,6 +32,9 @@
 enum {
     UCT_VARUNA_BUS_PROGRESSED  = UCT_VARUNA_CTL_LAST, /* Inner interfaces were polled */
     UCT_VARUNA_BUS_PORT_CHANGED,                      /* ctl->ports.down is another */
+    UCT_VARUNA_BUS_LINK_CLOSES,                       /* An interface of a link that is down is
+                                                         to be closed: who has endpoints there
+                                                         destroys them */
     UCT_VARUNA_BUS_LAST
 };
 

@@ -747,6 +747,9 @@ void uct_varuna_admin_command(const char *line, char *answer, size_t size)
         snprintf(answer, size, UCT_VARUNA_ADMIN_OK);
         if (!uct_varuna_admin_try_status(answer + head, size - head, &length)) {
             snprintf(answer, size, UCT_VARUNA_ADMIN_BUSY);
+        } else if (length >= (size - head)) {
+            snprintf(answer, size, UCT_VARUNA_ADMIN_ERROR "the status has %zu bytes, which only "
+                     "rc_varuna_status() gives\n", length);
         }
         return;
     } else if (!strcmp(copy, "failover force")) {

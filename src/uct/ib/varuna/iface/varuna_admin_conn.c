@@ -445,7 +445,7 @@ static int uct_varuna_admin_sock_bind(const char *path)
 
     ucs_snprintf_safe(addr.sun_path, sizeof(addr.sun_path), "%s", path);
     if ((bind(fd, (struct sockaddr*)&addr, sizeof(addr)) != 0) ||
-        (listen(fd, 16) != 0)) {
+        (listen(fd, UCT_VARUNA_ADMIN_BACKLOG) != 0)) {
         ucs_diag("rc_varuna_ctl can't reach this process: failed to listen on %s:"
                  " %m", path);
         close(fd);

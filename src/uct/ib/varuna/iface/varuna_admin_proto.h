@@ -17,7 +17,8 @@
 /* Names of sockets: PID-NUMBER.sock */
 #define UCT_VARUNA_ADMIN_SUFFIX      ".sock"
 #define UCT_VARUNA_ADMIN_REQUEST_MAX 256
-#define UCT_VARUNA_ADMIN_ANSWER_MAX  32768
+#define UCT_VARUNA_ADMIN_BACKLOG     64
+#define UCT_VARUNA_ADMIN_ANSWER_MAX  131072
 #define UCT_VARUNA_ADMIN_OK          "ok\n"
 #define UCT_VARUNA_ADMIN_ERROR       "error: "
 #define UCT_VARUNA_ADMIN_BUSY        UCT_VARUNA_ADMIN_ERROR "the process is busy; ask again\n"

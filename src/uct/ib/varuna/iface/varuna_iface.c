@@ -149,7 +149,7 @@ static void uct_varuna_iface_attr_limits(uct_iface_attr_t *attr)
     attr->cap.am.max_zcopy   = uct_varuna_iface_beside_header(attr->cap.am.max_zcopy);
     attr->cap.am.max_hdr     = uct_varuna_iface_beside_header(
                                        ucs_min(attr->cap.am.max_hdr,
-                                               UCT_VARUNA_MAX_INLINE));
+                                               UINT8_MAX)); /* req->header_length */
     attr->cap.am.max_iov     = ucs_min(attr->cap.am.max_iov,
                                        UCT_VARUNA_MAX_IOV);
     attr->cap.put.max_short  = ucs_min(attr->cap.put.max_short,

@@ -206,6 +206,13 @@ uct_varuna_ep_retire_before(uct_varuna_ep_t *ep, const uct_varuna_req_t *last)
     return 1;
 }
 
+void uct_varuna_ep_finish_up_to(uct_varuna_ep_t *ep, const uct_varuna_req_t *last)
+{
+    if (uct_varuna_ep_retire_before(ep, last)) {
+        uct_varuna_ep_retire_head(ep, UCS_OK);
+    }
+}
+
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status)
 {
     uct_varuna_ep_retire_head(ep, status);

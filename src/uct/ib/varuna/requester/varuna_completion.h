@@ -37,6 +37,9 @@ static UCS_F_ALWAYS_INLINE void uct_varuna_req_init_comp(uct_varuna_req_t *req)
 /** Ask the lane for a completion of all that was posted silently. */
 ucs_status_t uct_varuna_ep_signal(uct_varuna_ep_t *ep);
 
+/** The lane has completed all up to @a last. A flush that still waits for a read stays. */
+void uct_varuna_ep_finish_up_to(uct_varuna_ep_t *ep, const uct_varuna_req_t *last);
+
 /** Finish the oldest request with @a status: call the user, free it. */
 void uct_varuna_ep_finish_head(uct_varuna_ep_t *ep, ucs_status_t status);
 

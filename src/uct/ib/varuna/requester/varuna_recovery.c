@@ -375,7 +375,6 @@ static int uct_varuna_ep_step_failed(uct_varuna_ep_t *ep, ucs_time_t now)
 static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
 {
     uct_varuna_req_t *last;
-    int is_last;
 
     if ((ep->owed != NULL) && !uct_varuna_ep_post_owed_log(ep)) {
         uct_varuna_ep_await_initiator(ep);
@@ -395,10 +394,7 @@ static void uct_varuna_ep_step_lane(uct_varuna_ep_t *ep)
         ep->hot.last_silent = NULL;
         ep->hot.want_signal = 0;
         ep->lane.acked_psn  = last->end_psn;
-        do {
-            is_last = (ep->hot.reqs.tail == last);
-            uct_varuna_ep_finish_head(ep, UCS_OK);
-        } while (!is_last);
+        uct_varuna_ep_finish_up_to(ep, last);
         uct_varuna_ep_finish_done(ep);
     }
 }

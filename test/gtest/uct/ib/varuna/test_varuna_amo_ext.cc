@@ -7,17 +7,6 @@
 
 extern "C" {
 #include <uct/ib/varuna/requester/extended/varuna_amo_ext.h>
-
-/* Of files that need UCX's interfaces */
-uct_varuna_ep_t *uct_varuna_answer_opened_ep(uct_varuna_iface_t *iface,
-                                             const uct_varuna_ctl_hdr_t *hdr)
-{
-    return NULL;
-}
-
-void uct_varuna_amo_query_all_ops(uct_iface_attr_t *attr)
-{
-}
 }
 
 class test_varuna_amo_ext : public test_varuna_recovery {

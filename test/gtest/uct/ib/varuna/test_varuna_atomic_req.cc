@@ -7,8 +7,10 @@
 #include "fake_target.h"
 
 extern "C" {
+#include <uct/ib/varuna/ctl/varuna_ctl.h>
 #include <uct/ib/varuna/ctl/varuna_ports.h>
 #include <uct/ib/varuna/md/varuna_md.h>
+#include <uct/ib/varuna/responder/amo/varuna_home_nic.h>
 #include <uct/ib/varuna/responder/cpu/varuna_cpu.h>
 }
 
@@ -102,6 +104,12 @@ protected:
         EXPECT_EQ(0u, msg.link);
         EXPECT_EQ(fake_host::UUID, msg.hdr.dest);
         return msg;
+    }
+
+    /* To the home NIC */
+    uct_varuna_ctl_ep_t *loopback()
+    {
+        return ((uct_varuna_home_nic_t*)host->responder()->amo_part)->loopbacks[0].ep;
     }
 
     /* What the answer contains */
@@ -226,6 +234,40 @@ UCS_TEST_F(test_varuna_atomic_req, detour_over_the_home_nic) {
     request_elsewhere(1, 2);
     EXPECT_EQ((std::vector<uint64_t>{0, 1}), results());
     EXPECT_EQ(2u, m_word);
+}
+
+/* A loopback that has failed is replaced, though requests come while interfaces are polled */
+UCS_TEST_F(test_varuna_atomic_req, detour_again) {
+    request_elsewhere(1);
+    detour();
+    uct_varuna_ctl_lock(host->ctl());
+    uct_varuna_ctl_err_handler(&host->ctl()->links[0], loopback()->inner,
+                               UCS_ERR_ENDPOINT_TIMEOUT);
+    uct_varuna_ctl_unlock(host->ctl());
+    for (unsigned i = 0; i < 2; ++i) {
+        host->ctl()->progressing = 1;
+        request_elsewhere(1);
+        host->ctl()->progressing = 0;
+        if (i == 0) {
+            EXPECT_EQ(0u, count(host->sent(), UCT_VARUNA_CTL_ATOMIC_REQ));
+            uct_varuna_ctl_lock(host->ctl());
+            uct_varuna_bus_raise(&host->ctl()->bus, UCT_VARUNA_BUS_PROGRESSED);
+            uct_varuna_ctl_unlock(host->ctl());
+        }
+    }
+    detour();
+}
+
+/* The loopback does not keep a link of a NIC that goes from being closed */
+UCS_TEST_F(test_varuna_atomic_req, detour_is_over_when_the_link_closes) {
+    request_elsewhere(1);
+    detour();
+    ASSERT_TRUE(loopback() != NULL);
+    port(false);
+    uct_varuna_ctl_lock(host->ctl());
+    EXPECT_TRUE(uct_varuna_ctl_link_is_closable(host->ctl(), 0));
+    uct_varuna_ctl_unlock(host->ctl());
+    EXPECT_TRUE(loopback() == NULL);
 }
 
 /* No message comes back over the home NIC: time takes its place, for each new request */

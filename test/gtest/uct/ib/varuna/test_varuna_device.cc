@@ -179,6 +179,29 @@ UCS_TEST_F(test_varuna_device, repeated_put_after_the_flush) {
     EXPECT_EQ(0u, ep->hot.num_reqs);
 }
 
+/* ... also if all is complete before the next step, which asks for a completion of the last one */
+UCS_TEST_F(test_varuna_device, repeated_put_completes_at_once) {
+    open();
+    lane(0).flush_status = UCS_INPROGRESS;
+    ASSERT_UCS_OK(put_to(0));
+    EXPECT_EQ(UCS_INPROGRESS, flush_remote(&m_comp));
+    ASSERT_UCS_OK(put(2));
+    fail_link();
+    answer_fence(1);
+    lane(1).flush_status = UCS_INPROGRESS;
+    compare(lane(1), 0);
+    ASSERT_EQ(UCT_VARUNA_EP_ACTIVE, state());
+    lane(1).complete();
+    lane(1).posted.clear();
+    lane(1).flush_status = UCS_OK;
+    EXPECT_EQ(1, m_comp.count);
+    step();
+    step();
+    EXPECT_EQ((names{"device", "host"}), reads(1));
+    expect_completed_by(lane(1));
+    EXPECT_EQ(0u, ep->hot.num_reqs);
+}
+
 /* ... also if there is no memory to let it wait longer: the lane is fenced */
 UCS_TEST_F(test_varuna_device, flush_that_cannot_wait_longer) {
     make_slabs_scarce();

@@ -83,8 +83,12 @@ protected:
         EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
     }
 
+    void flush_behind_an_atomic();
+
     static uint8_t       s_home;
     uct_varuna_amo_ops_t m_amo;
+    uct_completion_t     m_amo_comp;
+    uint64_t             m_result = 0;
 };
 
 uint8_t test_varuna_placed::s_home;
@@ -130,6 +134,60 @@ UCS_TEST_F(test_varuna_placed, later_puts_are_read_back_too) {
     EXPECT_EQ((names{"put", "get", "put", "get"}), ops(0));
     lane(0).complete();
     EXPECT_EQ(0, m_comp.count);
+}
+
+/* Mode proxy: a flush that atomics precede is posted behind them when there are resources, and
+ * completes if the endpoint fails instead */
+void test_varuna_placed::flush_behind_an_atomic()
+{
+    uct_varuna_ctl_atomic_rep_t *rep;
+    uct_varuna_ctl_hdr_t hdr = {};
+
+    m_amo_comp = m_comp;
+    ASSERT_UCS_OK(uct_varuna_atomics_init(host->requester(), &uct_varuna_amo_cpu_ops));
+    uct_varuna_atomics_listen(host->requester());
+    uct_varuna_amo_cpu_ops.init(ep);
+    open();
+    put_and_acknowledge();
+    ASSERT_EQ(UCS_INPROGRESS,
+              uct_varuna_ep_atomic64_fetch(&ep->super.super, UCT_ATOMIC_OP_ADD, 1, &m_result,
+                                           TARGET, (uct_rkey_t)&rkey, &m_amo_comp));
+    EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
+
+    std::string body(sizeof(*rep) + sizeof(uct_varuna_ctl_atomic_result_t), 0);
+    rep         = (uct_varuna_ctl_atomic_rep_t*)&body[0];
+    rep->first  = 1;
+    rep->count  = 1;
+    hdr.type    = UCT_VARUNA_CTL_ATOMIC_REP;
+    hdr.vqp     = ep->id;
+    hdr.opening = OPENING;
+    hdr.secret  = ep->peer->secret;
+    hdr.epoch   = 1;
+    lane(0).post_status = UCS_ERR_NO_RESOURCE;
+    host->ctl()->bus.rows[hdr.type].handlers[UCT_VARUNA_BUS_MAIN].func(
+            host->ctl()->bus.rows[hdr.type].handlers[UCT_VARUNA_BUS_MAIN].arg, 0, &hdr, rep);
+    EXPECT_EQ(0, m_amo_comp.count);
+    EXPECT_EQ(1, m_comp.count);
+}
+
+UCS_TEST_F(test_varuna_placed, flush_behind_an_atomic_finds_no_resources) {
+    flush_behind_an_atomic();
+    lane(0).post_status = UCS_OK;
+    step();
+    EXPECT_EQ(names{"get"}, ops(0));
+    expect_completed_by(lane(0));
+    uct_varuna_atomics_cleanup(host->requester());
+}
+
+UCS_TEST_F(test_varuna_placed, flush_behind_an_atomic_fails) {
+    scoped_log_handler log(hide_errors_logger);
+    flush_behind_an_atomic();
+    uct_varuna_ep_raise_fatal(ep, UCS_ERR_CONNECTION_RESET);
+    for (unsigned i = 0; (i < 4) && (m_comp.count > 0); ++i) {
+        step();
+    }
+    EXPECT_EQ(0, m_comp.count);
+    uct_varuna_atomics_cleanup(host->requester());
 }
 
 UCS_TEST_F(test_varuna_placed, no_resources) {

@@ -302,6 +302,18 @@ static int uct_varuna_amo_cpu_progress(uct_varuna_ep_t *ep)
     return status == UCS_ERR_NO_RESOURCE;
 }
 
+/* Flushes wait for resources, too. Users are called, but not where one of them posts */
+static int uct_varuna_amo_cpu_step(uct_varuna_ep_t *ep)
+{
+    int is_waiting = uct_varuna_amo_cpu_progress(ep);
+
+    if (ucs_unlikely(!ucs_queue_is_empty(&ep->amo.flushes))) {
+        is_waiting |= uct_varuna_amo_retry_flushes(ep);
+    }
+
+    return is_waiting;
+}
+
 
 /* --- Results --- */
 
@@ -402,6 +414,7 @@ static void uct_varuna_amo_cpu_fail_all(uct_varuna_ep_t *ep, ucs_status_t status
         uct_varuna_amo_end(ucs_list_head(&ep->amo.all, uct_varuna_amo_t, all), status,
                            NULL, 0);
     }
+    uct_varuna_amo_finish_flushes(ep, status); /* Those that no atomic precedes */
 }
 
 
@@ -501,7 +514,7 @@ const uct_varuna_amo_ops_t uct_varuna_amo_cpu_ops = {
     .close      = uct_varuna_amo_native_close,
     .learn_home = uct_varuna_amo_cpu_learn_home,
     .is_away    = uct_varuna_amo_cpu_is_away,
-    .progress   = uct_varuna_amo_cpu_progress,
+    .progress   = uct_varuna_amo_cpu_step,
     .collect    = uct_varuna_amo_native_collect,
     .executed   = uct_varuna_amo_native_executed,
     .fail_all   = uct_varuna_amo_cpu_fail_all,

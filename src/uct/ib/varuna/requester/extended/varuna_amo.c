@@ -514,6 +514,7 @@ static void uct_varuna_amo_fail_all(uct_varuna_ep_t *ep, ucs_status_t status)
         uct_varuna_amo_finish(ucs_list_head(&ep->amo.all, uct_varuna_amo_ext_t, super.all),
                               status);
     }
+    uct_varuna_amo_finish_flushes(ep, status); /* Those that no atomic precedes */
 }
 
 

@@ -290,7 +290,7 @@ static ucs_status_t uct_varuna_home_nic_open_loopback(uct_varuna_home_nic_t *nic
 
 /* A failed one is not destroyed in its own callbacks, nor before it is drained: UCX
  * would not give its DCI back, and without DCIs there are no control messages. */
-int uct_varuna_home_nic_use_loopback(uct_varuna_home_nic_t *nic, unsigned link)
+void uct_varuna_home_nic_reap(uct_varuna_home_nic_t *nic, unsigned link)
 {
     uct_varuna_loopback_t *loopback = &nic->loopbacks[link];
 
@@ -300,17 +300,35 @@ int uct_varuna_home_nic_use_loopback(uct_varuna_home_nic_t *nic, unsigned link)
         loopback->ep   = NULL;
     }
 
-    if (loopback->dead != NULL) {
-        if (nic->ctl->progressing ||
-            !uct_varuna_ctl_ep_is_drained(nic->ctl, loopback->dead)) {
-            return 0;
-        }
+    if ((loopback->dead != NULL) && !nic->ctl->progressing &&
+        uct_varuna_ctl_ep_is_drained(nic->ctl, loopback->dead)) {
         uct_varuna_ctl_ep_destroy(nic->ctl, loopback->dead);
         loopback->dead = NULL;
     }
+}
 
-    return (loopback->ep != NULL) ||
-           (uct_varuna_home_nic_open_loopback(nic, link) == UCS_OK);
+int uct_varuna_home_nic_use_loopback(uct_varuna_home_nic_t *nic, unsigned link)
+{
+    uct_varuna_loopback_t *loopback = &nic->loopbacks[link];
+
+    uct_varuna_home_nic_reap(nic, link);
+    return (loopback->dead == NULL) &&
+           ((loopback->ep != NULL) ||
+            (uct_varuna_home_nic_open_loopback(nic, link) == UCS_OK));
+}
+
+void uct_varuna_home_nic_drop_loopback(uct_varuna_home_nic_t *nic, unsigned link)
+{
+    uct_varuna_loopback_t *loopback = &nic->loopbacks[link];
+
+    if (loopback->ep != NULL) {
+        uct_varuna_ctl_ep_destroy(nic->ctl, loopback->ep);
+        loopback->ep = NULL;
+    }
+    if (loopback->dead != NULL) {
+        uct_varuna_ctl_ep_destroy(nic->ctl, loopback->dead);
+        loopback->dead = NULL;
+    }
 }
 
 void uct_varuna_home_nic_cleanup(uct_varuna_home_nic_t *nic)
@@ -318,12 +336,7 @@ void uct_varuna_home_nic_cleanup(uct_varuna_home_nic_t *nic)
     unsigned link;
 
     for (link = 0; link < UCT_VARUNA_MAX_LINKS; ++link) {
-        if (nic->loopbacks[link].ep != NULL) {
-            uct_varuna_ctl_ep_destroy(nic->ctl, nic->loopbacks[link].ep);
-        }
-        if (nic->loopbacks[link].dead != NULL) {
-            uct_varuna_ctl_ep_destroy(nic->ctl, nic->loopbacks[link].dead);
-        }
+        uct_varuna_home_nic_drop_loopback(nic, link);
     }
 
     /* Nothing of ours is on any NIC now */

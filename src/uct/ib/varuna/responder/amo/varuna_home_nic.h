@@ -119,6 +119,12 @@ void uct_varuna_home_nic_cleanup(uct_varuna_home_nic_t *nic);
  *  @param [in] nics  Which may be it. */
 void uct_varuna_home_nic_join(uct_varuna_home_nic_t *nic, uint8_t nics);
 
+/** Destroy the loopback of @a link if it has failed, as soon as that is possible. */
+void uct_varuna_home_nic_reap(uct_varuna_home_nic_t *nic, unsigned link);
+
+/** Destroy it at once: the interface of @a link is about to be closed. */
+void uct_varuna_home_nic_drop_loopback(uct_varuna_home_nic_t *nic, unsigned link);
+
 /** @return Nonzero if the loopback of @a link can be used: it is opened if there is none. */
 int uct_varuna_home_nic_use_loopback(uct_varuna_home_nic_t *nic, unsigned link);
 

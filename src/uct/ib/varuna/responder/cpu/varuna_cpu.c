@@ -386,11 +386,35 @@ static void uct_varuna_cpu_port_changed(void *arg, unsigned link,
     uct_varuna_detour_port_changed(uct_varuna_cpu(arg));
 }
 
+/* Requests come while the interfaces are polled, in which no loopback is destroyed */
+static void uct_varuna_cpu_progressed(void *arg, unsigned link,
+                                      const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_cpu_t *cpu = uct_varuna_cpu(arg);
+
+    for (link = 0; link < cpu->home.ctl->num_links; ++link) {
+        uct_varuna_home_nic_reap(&cpu->home, link);
+    }
+}
+
+static void uct_varuna_cpu_link_closes(void *arg, unsigned link,
+                                       const uct_varuna_ctl_hdr_t *hdr, const void *body)
+{
+    uct_varuna_cpu_t *cpu = uct_varuna_cpu(arg);
+    unsigned links        = cpu->home.ctl->ports.down | cpu->home.ctl->moves.links;
+
+    ucs_for_each_bit(link, links) {
+        uct_varuna_home_nic_drop_loopback(&cpu->home, link);
+    }
+}
+
 static ucs_status_t uct_varuna_cpu_open(uct_varuna_responder_t *resp)
 {
     static const uct_varuna_bus_reg_t rows[] = {
         {UCT_VARUNA_CTL_ATOMIC_REQ,   UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_handle_req},
-        {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_port_changed}
+        {UCT_VARUNA_BUS_PROGRESSED,   UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_progressed},
+        {UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_port_changed},
+        {UCT_VARUNA_BUS_LINK_CLOSES,  UCT_VARUNA_BUS_ASYNC, uct_varuna_cpu_link_closes}
     };
     uct_varuna_cpu_t *cpu;
 
