@@ -309,7 +309,7 @@ test_long_output_of_what_is_certain() {
 
 # With pipefail, a command fails whose reader has ended: grep -q does so at the first match, and
 # head after its lines, so what is found may count as not found
-test_no_verdict_depends_on_a_reader_that_ends() {
+test_no_verdict_behind_a_reader_that_ends() {
     local scripts
     mapfile -t scripts < <(cd "$top" && find contrib test -name '*.sh')
     ! (cd "$top" && grep -nE '[^|]\|[[:space:]]*(grep -[a-zA-Z]*q|head .*\| *grep)' \

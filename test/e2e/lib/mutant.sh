@@ -104,8 +104,7 @@ copy_all() {
     local audit=src/tools/rc_varuna_audit tests=() programs=() headers
 
     mapfile -t headers < <(cd "$build" &&
-                           find . -maxdepth 2 -name '*.h' ! -path './mutants/*' \
-                                ! -path './sanitized/*') # They may be built meanwhile
+                           find . -maxdepth 2 -name '*.h' ! -path './mutants/*')
     [ $goal = plugin ] || tests=(test/gtest $audit) programs=($audit)
     [ $program = gtest_varuna ] || tests+=("$emu") programs+=("$emu")
     copy_tree "$top" "$copy" aclocal.m4 config configure configure.ac Makefile.am \

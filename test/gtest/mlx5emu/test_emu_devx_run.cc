@@ -255,8 +255,7 @@ UCS_TEST_F(test_emu_devx_run, writes_and_reads) {
  * the specification's order; its context says which */
 UCS_TEST_F(test_emu_devx_run, order_of_placement) {
     for (bool strict : {false, true}) {
-        /* A second: what is late must not be sent again before the next one is posted */
-        connect(4, 4, strict, 18);
+        connect(4, 4, strict);
         EXPECT_EQ(0ul, qpc(*b, EMU_QPC_ORDER_0));
         EXPECT_EQ(strict ? 1ul : 0ul, qpc(*b, EMU_QPC_ORDER_FORCE));
 

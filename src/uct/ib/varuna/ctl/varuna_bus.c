@@ -148,14 +148,14 @@ ucs_status_t uct_varuna_bus_defer(uct_varuna_bus_t *bus, unsigned link,
     return UCS_INPROGRESS;
 }
 
-void uct_varuna_bus_raise(uct_varuna_bus_t *bus, unsigned event, unsigned link)
+void uct_varuna_bus_raise(uct_varuna_bus_t *bus, unsigned event)
 {
     const uct_varuna_bus_row_t *row = &bus->rows[event];
 
     ucs_assert((event >= UCT_VARUNA_CTL_LAST) && (event < UCT_VARUNA_BUS_LAST));
     if (row->handlers[UCT_VARUNA_BUS_ASYNC].func != NULL) {
         row->handlers[UCT_VARUNA_BUS_ASYNC].func(
-                row->handlers[UCT_VARUNA_BUS_ASYNC].arg, link, NULL, NULL);
+                row->handlers[UCT_VARUNA_BUS_ASYNC].arg, 0, NULL, NULL);
     }
 }
 

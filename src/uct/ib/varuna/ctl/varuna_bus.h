@@ -32,8 +32,9 @@
 enum {
     UCT_VARUNA_BUS_PROGRESSED  = UCT_VARUNA_CTL_LAST, /* Inner interfaces were polled */
     UCT_VARUNA_BUS_PORT_CHANGED,                      /* ctl->ports.down is another */
-    UCT_VARUNA_BUS_LINK_CLOSES,                       /* The interface of this link is to be
-                                                         closed: endpoints there must go */
+    UCT_VARUNA_BUS_LINK_CLOSES,                       /* An interface of a link that is down is
+                                                         to be closed: who has endpoints there
+                                                         destroys them */
     UCT_VARUNA_BUS_LAST
 };
 
@@ -49,7 +50,7 @@ typedef enum {
  * Handles a message, or an event.
  *
  * @param [in] arg   What the row was registered with.
- * @param [in] link  Local link over which the message came, or which the event is about.
+ * @param [in] link  Local link over which the message came.
  * @param [in] hdr   Its header; NULL for events.
  * @param [in] body  Its body, which has passed the check.
  */
@@ -127,8 +128,8 @@ ucs_status_t uct_varuna_bus_defer(uct_varuna_bus_t *bus, unsigned link,
                                   const uct_varuna_ctl_hdr_t *hdr,
                                   const void *body);
 
-/** Call the handler of an event, if there is one. @param [in] link  Which it is about, or 0. */
-void uct_varuna_bus_raise(uct_varuna_bus_t *bus, unsigned event, unsigned link);
+/** Call the handler of an event, if there is one. */
+void uct_varuna_bus_raise(uct_varuna_bus_t *bus, unsigned event);
 
 /** Take all messages out of the inbox, into an empty list of the caller's. */
 void uct_varuna_bus_take(uct_varuna_bus_t *bus, ucs_list_link_t *items);

@@ -676,7 +676,7 @@ ucs_status_t uct_varuna_ctl_link_reopen(uct_varuna_ctl_t *ctl, unsigned link)
     ucs_assert(!ctl->progressing);
     uct_varuna_ctl_drop_link_eps(ctl, link);
     uct_varuna_ctl_destroy_link_eps(ctl, link);
-    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_LINK_CLOSES, link);
+    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_LINK_CLOSES);
     if (uct_varuna_ctl_link_is_used(ctl, link)) {
         return UCS_ERR_BUSY;
     }
@@ -726,7 +726,7 @@ int uct_varuna_ctl_link_is_closable(uct_varuna_ctl_t *ctl, unsigned link)
     uct_varuna_ctl_drop_link_msgs(ctl, link);
     uct_varuna_ctl_drop_link_eps(ctl, link);
     uct_varuna_ctl_destroy_link_eps(ctl, link);
-    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_LINK_CLOSES, link);
+    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_LINK_CLOSES);
     return !uct_varuna_ctl_link_is_used(ctl, link);
 }
 

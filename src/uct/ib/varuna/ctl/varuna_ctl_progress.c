@@ -55,7 +55,7 @@ unsigned uct_varuna_ctl_progress(uct_varuna_ctl_t *ctl)
         uct_varuna_ctl_reap_eps(ctl, 0);
     }
 
-    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PROGRESSED, 0);
+    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PROGRESSED);
     return count;
 }
 

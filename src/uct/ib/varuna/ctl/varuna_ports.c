@@ -220,7 +220,7 @@ void uct_varuna_ports_event(void *arg, unsigned port, uct_varuna_port_event_t ev
     }
 
     uct_varuna_ports_changed(ctl, port);
-    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PORT_CHANGED, port);
+    uct_varuna_bus_raise(&ctl->bus, UCT_VARUNA_BUS_PORT_CHANGED);
     uct_varuna_ctl_notify(ctl);
 }
 

@@ -316,7 +316,7 @@ ucs_status_t uct_varuna_req_start_slow(uct_varuna_iface_t *iface, uct_varuna_ep_
     }
 
     if (req->flags & UCT_VARUNA_REQ_FLAG_FENCE) {
-        ep->amo.flushed    = ep->stats.posted; /* Later atomics follow the fence, too */
+        ep->amo.flushed    = ep->stats.posted; /* Later atomics are behind the fence, too */
         ep->hot.fence_next = 0;
         ep->fence_beat     = uct_varuna_requester(iface)->beats.fence;
     }

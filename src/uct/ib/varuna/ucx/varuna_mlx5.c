@@ -419,7 +419,7 @@ unsigned uct_varuna_mlx5_progress(uct_iface_h tl_iface)
 
     if (ci != cq->cq_ci) {
         uct_varuna_mlx5_release_flushed(iface, uct_ib_mlx5_get_cqe(cq, ci));
-        count = ucs_max(count, 1); /* UCX counts no errors, and more may follow one */
+        count = ucs_max(count, 1); /* UCX does not count errors, behind which there may be more */
     }
 
     return count;

@@ -251,7 +251,7 @@ UCS_TEST_F(test_varuna_atomic_req, detour_again) {
         if (i == 0) {
             EXPECT_EQ(0u, count(host->sent(), UCT_VARUNA_CTL_ATOMIC_REQ));
             uct_varuna_ctl_lock(host->ctl());
-            uct_varuna_bus_raise(&host->ctl()->bus, UCT_VARUNA_BUS_PROGRESSED, 0);
+            uct_varuna_bus_raise(&host->ctl()->bus, UCT_VARUNA_BUS_PROGRESSED);
             uct_varuna_ctl_unlock(host->ctl());
         }
     }

@@ -297,14 +297,14 @@ UCS_TEST_F(test_varuna_bus, inbox_is_bounded) {
 UCS_TEST_F(test_varuna_bus, events) {
     row r = {NULL, "port", false};
 
-    uct_varuna_bus_raise(&m_bus, UCT_VARUNA_BUS_PORT_CHANGED, 0);
+    uct_varuna_bus_raise(&m_bus, UCT_VARUNA_BUS_PORT_CHANGED);
     EXPECT_EQ("", calls());
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, add(r, UCT_VARUNA_BUS_PORT_CHANGED,
                                          UCT_VARUNA_BUS_MAIN));
     ASSERT_UCS_OK(add(r, UCT_VARUNA_BUS_PORT_CHANGED, UCT_VARUNA_BUS_ASYNC));
-    uct_varuna_bus_raise(&m_bus, UCT_VARUNA_BUS_PROGRESSED, 0);
+    uct_varuna_bus_raise(&m_bus, UCT_VARUNA_BUS_PROGRESSED);
     EXPECT_EQ("", calls());
-    uct_varuna_bus_raise(&m_bus, UCT_VARUNA_BUS_PORT_CHANGED, 0);
+    uct_varuna_bus_raise(&m_bus, UCT_VARUNA_BUS_PORT_CHANGED);
     EXPECT_EQ("port", calls());
     EXPECT_EQ(UCS_ERR_INVALID_PARAM, check(message(UCT_VARUNA_BUS_PORT_CHANGED)));
 }

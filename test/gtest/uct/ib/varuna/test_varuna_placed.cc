@@ -83,7 +83,7 @@ protected:
         EXPECT_EQ(UCS_INPROGRESS, flush(&m_comp));
     }
 
-    void flush_after_an_atomic();
+    void flush_behind_an_atomic();
 
     static uint8_t       s_home;
     uct_varuna_amo_ops_t m_amo;
@@ -136,9 +136,9 @@ UCS_TEST_F(test_varuna_placed, later_puts_are_read_back_too) {
     EXPECT_EQ(0, m_comp.count);
 }
 
-/* Mode proxy: a flush that atomics precede is posted after them when there are resources, and
+/* Mode proxy: a flush that atomics precede is posted behind them when there are resources, and
  * completes if the endpoint fails instead */
-void test_varuna_placed::flush_after_an_atomic()
+void test_varuna_placed::flush_behind_an_atomic()
 {
     uct_varuna_ctl_atomic_rep_t *rep;
     uct_varuna_ctl_hdr_t hdr = {};
@@ -170,8 +170,8 @@ void test_varuna_placed::flush_after_an_atomic()
     EXPECT_EQ(1, m_comp.count);
 }
 
-UCS_TEST_F(test_varuna_placed, flush_after_an_atomic_finds_no_resources) {
-    flush_after_an_atomic();
+UCS_TEST_F(test_varuna_placed, flush_behind_an_atomic_finds_no_resources) {
+    flush_behind_an_atomic();
     lane(0).post_status = UCS_OK;
     step();
     EXPECT_EQ(names{"get"}, ops(0));
@@ -179,9 +179,9 @@ UCS_TEST_F(test_varuna_placed, flush_after_an_atomic_finds_no_resources) {
     uct_varuna_atomics_cleanup(host->requester());
 }
 
-UCS_TEST_F(test_varuna_placed, flush_after_an_atomic_fails) {
+UCS_TEST_F(test_varuna_placed, flush_behind_an_atomic_fails) {
     scoped_log_handler log(hide_errors_logger);
-    flush_after_an_atomic();
+    flush_behind_an_atomic();
     uct_varuna_ep_raise_fatal(ep, UCS_ERR_CONNECTION_RESET);
     for (unsigned i = 0; (i < 4) && (m_comp.count > 0); ++i) {
         step();

@@ -400,7 +400,12 @@ static void uct_varuna_cpu_progressed(void *arg, unsigned link,
 static void uct_varuna_cpu_link_closes(void *arg, unsigned link,
                                        const uct_varuna_ctl_hdr_t *hdr, const void *body)
 {
-    uct_varuna_home_nic_drop_loopback(&uct_varuna_cpu(arg)->home, link);
+    uct_varuna_cpu_t *cpu = uct_varuna_cpu(arg);
+    unsigned links        = cpu->home.ctl->ports.down | cpu->home.ctl->moves.links;
+
+    ucs_for_each_bit(link, links) {
+        uct_varuna_home_nic_drop_loopback(&cpu->home, link);
+    }
 }
 
 static ucs_status_t uct_varuna_cpu_open(uct_varuna_responder_t *resp)
